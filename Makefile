@@ -12,7 +12,8 @@ COMPILE := pip compile --override requirements/overrides.txt --universal --pytho
 CLUSTERED := $(addprefix tests/broker/, test_whole_batch.py test_refusals.py test_junk_flood.py test_lost_while_reading.py \
              test_log_view.py test_quota.py test_slice_reader.py test_unit_reader.py test_headroom.py test_promote.py \
              test_verify_range.py test_maintain.py test_metrics.py reading_from_a_rack.py)
-EXECUTORS := $(addprefix tests/domain/, executors_of_a_standalone_cluster.py executors_on_kubernetes.py)
+EXECUTORS := $(addprefix tests/domain/, executors_of_a_standalone_cluster.py \
+             executors_in_networks_of_their_own.py executors_on_kubernetes.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo up down test check test-docker test-cluster test-airflow faults schedules mutants soak hostile fuzz bench bench-quick scale lock release audit sbom lock-jars clean export runtime dev
@@ -50,7 +51,7 @@ test-cluster: dev ## The same promises on three brokers, by a login that may do 
 	$(PYTHON) -m pytest --cluster $(CLUSTERED) tests/faults/test_cluster_faults.py $(EXECUTORS)
 
 test-airflow: dev ## Do in a real browser what an operator does in Airflow; needs Chromium (Debian: chromium)
-	$(PYTHON) -m pytest tests/stack/pages_in_a_browser.py tests/stack/waveforms_in_a_browser.py tests/stack/airflow_in_a_browser.py tests/stack/airflow_started_again.py tests/stack/backfills_in_airflow.py
+	$(PYTHON) -m pytest tests/stack/pages_in_a_browser.py tests/stack/waveforms_in_a_browser.py tests/stack/airflow_in_a_browser.py tests/stack/airflow_started_again.py tests/stack/backfills_in_airflow.py tests/stack/two_schedulers.py tests/stack/code_of_a_run.py
 
 faults: dev ## Run the whole fault campaign, MINUTES=55 at a time; goes on where it stopped
 	$(PYTHON) -m tests.faults.campaign $(if $(MINUTES),--minutes $(MINUTES))

@@ -47,7 +47,7 @@ READY_S = 900.0
 
 
 @dataclass(frozen=True)
-class Site:
+class RunningStack:
     """Everything that runs. `roots`: its processes; `database`: Airflow's, as psycopg takes it."""
 
     bed: TestBed
@@ -85,45 +85,45 @@ def main() -> None:
 def measured(folder: Path, streams: int, told: Mapping[str, str], *, minutes: float) -> dict[str, Any]:
     """`told`: of Airflow's settings, over those of the local stack."""
     names = [f"s{n:03d}" for n in range(streams)]
-    with opened(folder, names, told) as site:
-        start_ingests(site, names)
-        began, busy = time.time(), Busy(site.roots)
-        in_time = backfill(site, seconds=minutes * 60)
+    with opened(folder, names, told) as stack:
+        start_ingests(stack, names)
+        began, busy = time.time(), Busy(stack.roots)
+        in_time = backfill(stack, seconds=minutes * 60)
         figures = {"backfill_in_time": in_time, **busy.since()}
-        records = read_records(site.database)
+        records = read_records(stack.database)
         figures |= summary(records, since=began, until=time.time(), backfilled=backfill_dag_id(PAST))
-        check(site, names, records)
+        check(stack, names, records)
     return figures
 
 
-def start_ingests(site: Site, names: list[str]) -> None:
+def start_ingests(stack: RunningStack, names: list[str]) -> None:
     """Returns once a run of each stream is active, and each has ended one."""
-    with site.airflow.login() as api:
+    with stack.airflow.login() as api:
         for name in names:
             api.trigger(ingest_dag_id(name))
 
     def all_there() -> bool:
-        return len({r.dag_id for r in read_records(site.database).runs if r.ended}) >= len(names)
+        return len({r.dag_id for r in read_records(stack.database).runs if r.ended}) >= len(names)
 
     if not wait_until(all_there, seconds=READY_S, every=5):
         raise RuntimeError(f"not every ingest has ended a run within {READY_S:.0f} s")
 
 
-def backfill(site: Site, *, seconds: float) -> bool:
+def backfill(stack: RunningStack, *, seconds: float) -> bool:
     """Whether all its runs have ended in that time."""
     last = FIRST_DAY + timedelta(days=DAYS - 1)
     asked = {"dag_id": backfill_dag_id(PAST), "from_date": FIRST_DAY.isoformat(), "to_date": last.isoformat()}
-    with site.airflow.login("op") as op:
+    with stack.airflow.login("op") as op:
         op.request("POST", "/api/v2/backfills", json={**asked, "max_active_runs": DAYS})
 
     def over() -> bool:
-        runs = [r for r in read_records(site.database).runs if r.dag_id == backfill_dag_id(PAST)]
+        runs = [r for r in read_records(stack.database).runs if r.dag_id == backfill_dag_id(PAST)]
         return len(runs) == DAYS and all(r.ended for r in runs)
 
     return wait_until(over, seconds=seconds, every=5)
 
 
-def check(site: Site, names: list[str], records: Records) -> None:
+def check(stack: RunningStack, names: list[str], records: Records) -> None:
     """Figures count only of work that was done: what ended well is published, once. Raises `RuntimeError`."""
     failed = [r for r in records.runs if r.state == "failed"]
     if failed:
@@ -131,7 +131,7 @@ def check(site: Site, names: list[str], records: Records) -> None:
     for name in [*names, PAST]:
         dag = backfill_dag_id(PAST) if name == PAST else ingest_dag_id(name)
         ended = sum(r.dag_id == dag and r.state == "success" for r in records.runs)
-        table = site.deployment.tables(name).waveforms()
+        table = stack.deployment.tables(name).waveforms()
         ids = [] if table is None else table.scan(selected_fields=("waveform_id",)).to_arrow()[0].to_pylist()
         least = ended * (A_DAY if name == PAST else 1)
         if len(set(ids)) != len(ids) or len(ids) < least:
@@ -139,7 +139,7 @@ def check(site: Site, names: list[str], records: Records) -> None:
 
 
 @contextmanager
-def opened(folder: Path, names: list[str], told: Mapping[str, str]) -> Iterator[Site]:
+def opened(folder: Path, names: list[str], told: Mapping[str, str]) -> Iterator[RunningStack]:
     from tests.postgresql import running_postgresql  # noqa: PLC0415 - of `make dev`
 
     with open_test_bed(folder, print) as bed, running_postgresql() as postgresql:
@@ -168,7 +168,7 @@ def opened(folder: Path, names: list[str], told: Mapping[str, str]) -> Iterator[
             assert postgresql.process is not None
             roots = [airflow.pid, spark.pid, bed.broker_pid, postgresql.process.pid]
             database = postgresql.address(metadata, driver="psycopg").replace("+psycopg", "")
-            yield Site(bed, Deployment(load_settings(environment)), airflow, database, roots)
+            yield RunningStack(bed, Deployment(load_settings(environment)), airflow, database, roots)
         finally:
             stop_airflow(folder / "airflow")
             stop_spark_server(folder / "spark")

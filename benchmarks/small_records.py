@@ -32,7 +32,6 @@ from wavestitch.batch.deployment_edges import StagedRows
 from wavestitch.batch.history import History
 from wavestitch.batch.publish import Audit, publish_batch
 from wavestitch.batch.reassemble import decide_whole, load_landed, prepare_reassembly
-from wavestitch.batch.steps import collection_paused
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.chunk_proof import NO_PROOF
 from wavestitch.contracts.decision import Evidence
@@ -45,6 +44,7 @@ from wavestitch.contracts.receipt import Receipt
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
 from wavestitch.contracts.stop_rule import StopRule
 from wavestitch.contracts.stream import Stream, parse_stream
+from wavestitch.garbage_collection import collection_paused
 from wavestitch.producers.chunking import cut_recording
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.lookup.id_index import IdIndex
@@ -188,7 +188,7 @@ def measure(folder: Path, records: int, *, chunk: int, chunks: int, times: int =
                 tables=tables,
                 history=History(tables, _STREAM, lambda _: None),
                 staging=staged.staging(landed),
-                audit=Audit(holes={}, committed_ms=plan.clock_ms, seconds={}, sizes={}),
+                audit=Audit(holes={}, committed_ms=plan.clock_ms, clock_ms=lambda: plan.clock_ms, seconds={}, sizes={}),
             )
     if done.row.counts["published"] != records // times or done.row.counts["read"] != records:
         raise RuntimeError(f"{done.row.counts}")

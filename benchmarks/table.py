@@ -14,6 +14,7 @@ END = "<!-- end of figures -->"
 SHORT_BEGIN = "<!-- in short: written by `make bench`, do not edit -->"
 SHORT_END = "<!-- end of in short -->"
 _NOT_ROWS = ("failed",)
+_IN_SPARK = "Spark"
 
 
 def replace_between(page: str, generated: str, *, begin: str = BEGIN, end: str = END) -> str:
@@ -82,8 +83,11 @@ def _contest(rows: Mapping[str, Any]) -> list[str]:
 
 def _steps(steps: Mapping[str, Any]) -> list[str]:
     lines = ["| step | wall s | CPU s |", "|---|---|---|"]
-    for name, row in steps.items():
-        title = "of it in Spark" if name == "Spark" else name
+    order = [n for n in steps if n != _IN_SPARK]
+    if _IN_SPARK in steps:
+        order.insert(order.index("reassemble") + 1, _IN_SPARK)
+    for name in order:
+        row, title = steps[name], "of it in Spark" if name == _IN_SPARK else name
         lines.append(f"| {title} | {row['wall_s']:.2f} | {row['cpu_s']:.2f} |")
     return lines
 

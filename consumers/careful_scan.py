@@ -125,7 +125,7 @@ class _Silence:
             f"{self._passed} record batches of aborted transactions and markers took longer than the "
             f"{source.idle_seconds:g} s of reading.idle_deadline. Find out who aborts them (only whoever has Write "
             "can), and raise that of the stream to read on; or leave them out. "
-            f"{past_bad_place(source.kind, source.stream, self._slice, [(self._since, end)])}",
+            f"{past_bad_place(source.kind, source.stream, self._slice, [(self._since, end)], source.begins.get(p))}",
             topic=source.topic,
             partition=p,
             offsets=[[self._since, end]],
@@ -133,12 +133,12 @@ class _Silence:
 
 
 def _too_large(source: Source, slice_: OffsetRange, batch: RawBatch, offset: Offset) -> Terminal:
-    p = slice_.partition
+    p, bad = slice_.partition, [(max(batch.base_offset, slice_.start), batch.end)]
     return Terminal(
         f"topic {source.topic} partition {p}: at about offset {offset} (its record batch covers [{batch.base_offset}, "
         f"{batch.end}), {len(batch.data)} bytes, codec {batch.codec}) a reader found no room, careful as it was. "
         "Give readers more memory and run again. Or leave them out. "
-        f"{past_bad_place(source.kind, source.stream, slice_, [(max(batch.base_offset, slice_.start), batch.end)])}",
+        f"{past_bad_place(source.kind, source.stream, slice_, bad, source.begins.get(p))}",
         topic=source.topic,
         partition=p,
         offsets=[[batch.base_offset, batch.end]],

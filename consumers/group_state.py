@@ -19,7 +19,7 @@ from wavestitch.contracts.quantities import Partition
 from wavestitch.kafka.admin import Admin
 from wavestitch.kafka.kafka_errors import is_refused_act, is_refused_login, kafka_error, translate
 
-_FIRST_PATIENCE = 1.0
+_FIRST_TIME_OUT = 1.0
 _POLL_SECONDS = 0.01
 _PAUSE_SECONDS = 0.1
 _HAS_MEMBERS = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS)
@@ -123,11 +123,11 @@ def _answer(
 ) -> list[TopicPartition]:
     """What the broker says within the deadline. One that will not let us in is no broker that is away: the client only
     waits for it, and tells the refusal to whoever polls."""
-    end, patience = time.monotonic() + deadline, _FIRST_PATIENCE
+    end, time_out = time.monotonic() + deadline, _FIRST_TIME_OUT
     while True:
         asked = time.monotonic()
         try:
-            return list(consumer.committed(wanted, timeout=max(0.0, min(patience, end - asked))))
+            return list(consumer.committed(wanted, timeout=max(0.0, min(time_out, end - asked))))
         except KafkaException as raised:
             if kafka_error(raised).code() not in _NO_ANSWER:
                 raise
@@ -137,9 +137,9 @@ def _answer(
             now = time.monotonic()
             if now >= end:
                 raise
-        if now - asked >= patience:
+        if now - asked >= time_out:
             # A broker that is only slow gets more time each try, at last all there is.
-            patience *= 2
+            time_out *= 2
         else:
             # One that says at once that it does not know yet is asked again a moment later, as often as there is time.
             time.sleep(min(_PAUSE_SECONDS, end - now))

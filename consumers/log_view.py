@@ -1,7 +1,7 @@
 """The Kafka edge that planning and projecting see: `Log` (wavestitch.contracts.ports) on a real cluster.
 
 Every answer covers every partition that was asked for, or is an error: a failed partition is never an empty one (I8).
-Never joins a group; reads records only to learn their size.
+Never joins a group; reads records only to learn their size, their time, and whether they are those that were read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wavestitch.contracts.quantities import BEGINNING, EpochMs, LeaderEpoch, Off
 from wavestitch.kafka.admin import Admin
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.clients import open_consumer
-from wavestitch.kafka.patient_asking import NOBODY_SECONDS, PATIENCE_SECONDS
+from wavestitch.kafka.hedged_requests import DEADLINE_SECONDS, NOBODY_SECONDS
 
 _NO_RECORD = -1
 """Kafka's answer where no record is as late as the time that was asked for."""
@@ -30,7 +30,7 @@ _NO_RECORD = -1
 class KafkaLog:
     """`Log` over one admin client. `deadline` (seconds) bounds every request."""
 
-    def __init__(self, settings: KafkaSettings, *, deadline: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, settings: KafkaSettings, *, deadline: float = DEADLINE_SECONDS) -> None:
         self._deadline = deadline
         self._settings = settings
         self._admin = Admin(settings, deadline=deadline)
@@ -61,6 +61,14 @@ class KafkaLog:
 
         with RawLog(self._settings, topic, deadline=self._deadline) as raw:
             return raw.batches_at(offsets)
+
+    def times_at(self, topic: str, offsets: Mapping[Partition, Offset]) -> dict[Partition, EpochMs | None]:
+        if not offsets:
+            return {}
+        from wavestitch.kafka.raw_log import RawLog  # noqa: PLC0415 - kafka-python takes half a second to import
+
+        with RawLog(self._settings, topic, deadline=self._deadline) as raw:
+            return raw.times_at(offsets)
 
     def offsets_at(
         self, topic: str, times: Mapping[Partition, EpochMs], *, committed: bool = True
@@ -105,8 +113,8 @@ class KafkaLog:
             consumer.close()
 
     def commit_group(self, group: str, topic: str, positions: Mapping[Partition, Position], metadata: str) -> None:
-        patience = str(round(min(self._deadline, NOBODY_SECONDS) * 1000))
-        bounds = {"session.timeout.ms": patience, "socket.timeout.ms": patience}  # what closing would else wait for
+        most_ms = str(round(min(self._deadline, NOBODY_SECONDS) * 1000))
+        bounds = {"session.timeout.ms": most_ms, "socket.timeout.ms": most_ms}  # what closing would else wait for
         began = time.monotonic()
         try:
             commit_group(

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from operator import methodcaller
 from typing import Any
 
@@ -31,7 +31,7 @@ _MOST_RECORDS = 500
 _FIRST_RECORDS = 16
 _BATCH_BYTES = 8 << 20
 """About so much is taken from the client at once: 500 records may be 4 MiB or 4 GiB."""
-_PATIENCE = 0.1
+_POLL_SECONDS = 0.1
 _STATISTICS_MS = 200
 _error_of, _offset_of = methodcaller("error"), methodcaller("offset")
 
@@ -46,7 +46,7 @@ OnBatch = Callable[[int, int], None]
 @dataclass(frozen=True, slots=True)
 class Source:
     """What is read, for which stream, and how. `idle_seconds`: silence that fails a reading. `kind`: of the
-    plan; the way out of a loss depends on it."""
+    plan, `begins`: where that does in each partition; the way out of a loss depends on both."""
 
     stream: str
     topic: str
@@ -54,6 +54,7 @@ class Source:
     group: str
     idle_seconds: float
     kind: PlanKind = PlanKind.INGEST
+    begins: Mapping[Partition, Offset] = field(default_factory=dict)
 
 
 class ScanFailed(Exception):
@@ -104,7 +105,7 @@ def scan_range(
         consumer.assign(at)
         while ruling.state is State.CONTINUE:
             # More than the range can still hold would only be waited for.
-            messages = consumer.consume(min(wanted, slice_.end - rule.position), _PATIENCE)
+            messages = consumer.consume(min(wanted, slice_.end - rule.position), _POLL_SECONDS)
             batch_records, batch_size = _hand_out(messages, rule, holes, events, take, take_run=take_run)
             if batch_records:
                 records += batch_records

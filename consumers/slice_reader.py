@@ -109,6 +109,7 @@ def _prove(holes: Sequence[Interval], *, settings: KafkaSettings, source: Source
                 slice_=slice_,
                 fetch=raw.fetcher(slice_.partition),
                 kind=source.kind,
+                begins=source.begins.get(slice_.partition),
             )
         except OutOfRange as gone:
             raise ScanFailed(Why.LOG_ERROR, gone.offset, KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)) from gone

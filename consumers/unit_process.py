@@ -7,7 +7,6 @@ happens goes out as JSON lines. The input stays open as long as the parent lives
 from __future__ import annotations
 
 import gc
-import json
 import logging
 import os
 import resource
@@ -15,13 +14,12 @@ import sys
 import threading
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
 
 from consumers.byte_budget import ByteBudget
+from consumers.read_job import READ_JOBS, UnitFailed, UnitProgress, UnitRead, UnitWord, word_to_line
 from consumers.unit_reader import read_unit
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import WavestitchError
-from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.plan import plan_from_json
 from wavestitch.kafka.client_settings import KafkaSettings
 
@@ -42,34 +40,35 @@ def main() -> int:
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    jobs: SimpleQueue[dict[str, Any]] = SimpleQueue()
+    jobs: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_follow_parent, args=(jobs,), daemon=True).start()
 
-    def say(**words: Any) -> None:
-        out.write(json.dumps(words) + "\n")
+    def say(word: UnitWord) -> None:
+        out.write(word_to_line(word) + "\n")
 
     while True:
-        job = jobs.get()
+        line = jobs.get()
         try:
-            plan = plan_from_json(job["plan"])
-            budget = ByteBudget(plan, [job["unit"]], Path(job["folder"]), job["budget"])
+            job = READ_JOBS.read(line)
+            plan = plan_from_json(job.plan)
+            budget = ByteBudget(plan, [job.unit], Path(job.folder), job.budget)
             receipt = read_unit(
                 plan=plan,
-                unit=job["unit"],
-                kafka=KafkaSettings(bootstrap=job["bootstrap"], options=job["options"]),
-                folder=Path(job["folder"]),
-                proof=ChunkProof(plan.stream.proof, bytes.fromhex(job["proof_key"]), plan.stream.topic),
-                payload=None if job["payload"] is None else PayloadPlace(**job["payload"]),
-                progress=lambda records, size: say(progress=[records, size], counts=budget.counts),  # noqa: B023
+                unit=job.unit,
+                kafka=KafkaSettings(job.bootstrap, job.options, job.token),
+                folder=Path(job.folder),
+                proof=ChunkProof(plan.stream.proof, bytes.fromhex(job.proof_key), plan.stream.topic),
+                payload=job.payload,
+                progress=lambda records, size: say(UnitProgress(records, size, budget.counts)),  # noqa: B023
                 budget=budget,
-                careful=job["careful"],
+                careful=job.careful,
             )
         except MemoryError:
             os.abort()  # as the client does: its parent knows what to do
         except WavestitchError as error:
-            say(error=error.to_json())
+            say(UnitFailed(error.to_json()))
             return 1
-        say(receipt=receipt.to_json())
+        say(UnitRead(receipt.to_json()))
         gc.collect()
 
 
@@ -79,13 +78,13 @@ def _bound(most: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
 
 
-def _follow_parent(jobs: SimpleQueue[dict[str, Any]]) -> None:
+def _follow_parent(jobs: SimpleQueue[bytes]) -> None:
     # Unbuffered: a buffered reader would hold a lock that the interpreter's end waits for.
     heard = b""
     while block := os.read(0, 1 << 20):
         *lines, heard = (heard + block).split(b"\n")
         for line in lines:
-            jobs.put(json.loads(line))
+            jobs.put(line)
     os._exit(_ORPHANED)
 
 

@@ -9,23 +9,23 @@ ended for want of memory has its unit read once more, carefully.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from consumers.byte_budget import budget_of
+from consumers.read_job import READ_JOBS, ReadJob, UnitProgress, UnitRead, UnitWord, word_from_line
 from wavestitch.child_environment import child_environment
 from wavestitch.contracts.chunk_proof import ChunkProof
-from wavestitch.contracts.errors import Terminal, Transient, error_from_json
+from wavestitch.contracts.errors import BadInput, Terminal, Transient, error_from_json
 from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt, receipt_from_json
@@ -44,11 +44,11 @@ OnProgress = Callable[[int, int, int], None]
 """Called with a unit and the records and bytes of it that were read so far."""
 
 
-class _Word(NamedTuple):
-    """What a child said: `words` is one JSON line, None when it has ended."""
+class _Heard(NamedTuple):
+    """What a child said; `word` is None when it has ended, an error where it is none of ours."""
 
     child: _Child
-    words: dict[str, Any] | None
+    word: UnitWord | BadInput | None
 
 
 @dataclass(eq=False, slots=True)
@@ -57,14 +57,10 @@ class _Child:
     whether it has read something before."""
 
     process: subprocess.Popen[bytes]
-    job: dict[str, Any]
+    job: ReadJob
     used: bool = False
     spoke: bool = False
     listener: threading.Thread | None = None
-
-    @property
-    def unit(self) -> int:
-        return int(self.job["unit"])
 
     def end(self) -> int:
         """Wait for it; returns its exit code. The listener ends with the child's output."""
@@ -86,7 +82,7 @@ class UnitProcesses:
 
     _reading: set[_Child] = field(default_factory=set)
     _idle: list[_Child] = field(default_factory=list)
-    _spoken: SimpleQueue[_Word] = field(default_factory=SimpleQueue)
+    _spoken: SimpleQueue[_Heard] = field(default_factory=SimpleQueue)
 
     def __enter__(self) -> Self:
         return self
@@ -107,45 +103,51 @@ class UnitProcesses:
         on_progress: Callable[[int, int, int], None],
     ) -> dict[int, Receipt]:
         """All receipts by unit. `on_progress(unit, records, bytes)`: sums of one unit so far."""
-        job = {
-            "plan": plan.to_json(),
-            "bootstrap": kafka.bootstrap,
-            "options": dict(kafka.options),
-            "folder": str(folder.absolute()),
-            # Looked up already: a child has neither our environment nor, perhaps, the right to the file.
-            "proof_key": proof.key.hex(),
-            "payload": None if payload is None else asdict(payload),
-        }
         budget = budget_of(plan, units, folder)
         counts: dict[int, Sequence[int]] = {}
-        waiting = [{**job, "unit": unit, "careful": False, "budget": budget.allowed} for unit in units]
+        text = plan.to_json()
+        waiting = [
+            ReadJob(
+                plan=text,
+                unit=unit,
+                folder=str(folder.absolute()),
+                budget=budget.allowed,
+                bootstrap=kafka.bootstrap,
+                options=dict(kafka.options),
+                token=kafka.token,
+                proof_key=proof.key.hex(),
+                payload=payload,
+            )
+            for unit in units
+        ]
         receipts = dict[int, Receipt]()
         try:
             while waiting or self._reading:
                 while waiting and len(self._reading) < at_once:
                     self._give(waiting.pop(0))
-                child, words = self._spoken.get()
-                if words is None:
+                child, word = self._spoken.get()
+                if word is None:
                     waiting += self._bury(child, plan)
                     continue
+                if isinstance(word, BadInput):
+                    raise word
                 child.spoke = True
-                if "progress" in words:
-                    records, size = words["progress"]
-                    counts[child.unit] = words["counts"]
+                if isinstance(word, UnitProgress):
+                    counts[child.job.unit] = word.counts
                     budget.see(counts)
-                    on_progress(child.unit, records, size)
-                elif "receipt" in words:
-                    receipts[child.unit] = receipt_from_json(words["receipt"])
+                    on_progress(child.job.unit, word.records, word.bytes)
+                elif isinstance(word, UnitRead):
+                    receipts[child.job.unit] = receipt_from_json(word.receipt)
                     self._reading.remove(child)
                     self._idle.append(child)
                 else:
-                    raise error_from_json(words["error"])
+                    raise error_from_json(word.error)
         finally:
             if self._reading:
                 self._end()
         return receipts
 
-    def _give(self, job: dict[str, Any]) -> None:
+    def _give(self, job: ReadJob) -> None:
         """Have a child read a unit: one that waits, or a new one."""
         self._idle = [c for c in self._idle if c.process.poll() is None]  # one that died had done its work
         if self._idle:
@@ -166,15 +168,16 @@ class UnitProcesses:
             raise AssertionError("a child without the pipe that was asked for")
         # A child that died is told like any other's end. The pipe stays open: its end is our death.
         with contextlib.suppress(BrokenPipeError):
-            child.process.stdin.write(json.dumps(job).encode() + b"\n")
+            child.process.stdin.write(READ_JOBS.line(job).encode() + b"\n")
             child.process.stdin.flush()
 
     def _listen(self, child: _Child) -> None:
         for line in child.process.stdout or ():
-            self._spoken.put(_Word(child, json.loads(line)))
-        self._spoken.put(_Word(child, None))
+            if line.endswith(b"\n"):  # one that it was killed over says nothing, and how it ended is told by its end
+                self._spoken.put(_Heard(child, _word_of(line)))
+        self._spoken.put(_Heard(child, None))
 
-    def _bury(self, child: _Child, plan: Plan) -> list[dict[str, Any]]:
+    def _bury(self, child: _Child, plan: Plan) -> list[ReadJob]:
         """What is to be read again: the job of a child that died before it began, or that ended for want of memory. Any
         other end is raised."""
         code = child.end()
@@ -183,26 +186,26 @@ class UnitProcesses:
         self._reading.remove(child)
         if child.used and not child.spoke:
             return [child.job]  # it died while it waited, and was not noticed before it was given this
-        if code in _NO_ROOM and not child.job["careful"]:
-            return [{**child.job, "careful": True}]
+        if code in _NO_ROOM and not child.job.careful:
+            return [replace(child.job, careful=True)]
         self._reading.add(child)
-        what = f"the process that read unit {child.unit} of plan {plan.plan_id[:16]}"
-        if child.job["careful"] and code < 0:
-            slices = ", ".join(str(s) for s in plan.units[child.unit])
+        what = f"the process that read unit {child.job.unit} of plan {plan.plan_id[:16]}"
+        if child.job.careful and code < 0:
+            slices = ", ".join(str(s) for s in plan.units[child.job.unit])
             raise Transient(
                 f"{what} was ended by signal {-code} although it read carefully: topic {plan.stream.topic} {slices}. "
                 f"Give readers more memory and try again; or {past_unknown_place(plan.kind, plan.stream.name)}",
-                unit=child.unit,
+                unit=child.job.unit,
                 signal=-code,
             )
         if code < 0:
             raise Transient(
                 f"{what} was killed by signal {-code}. Try again",
-                unit=child.unit,
+                unit=child.job.unit,
                 signal=-code,
             )
         raise Terminal(
-            f"{what} ended with exit code {code}; its own words are in the log above", unit=child.unit, code=code
+            f"{what} ended with exit code {code}; its own words are in the log above", unit=child.job.unit, code=code
         )
 
     def _end(self) -> None:
@@ -212,3 +215,11 @@ class UnitProcesses:
         self._reading.clear()
         self._idle.clear()
         self._spoken = SimpleQueue()
+
+
+def _word_of(line: bytes) -> UnitWord | BadInput:
+    """An error is for whoever waits for the child: raised here, it would end the listener alone."""
+    try:
+        return word_from_line(line)
+    except BadInput as error:
+        return error

@@ -98,6 +98,7 @@ def read_unit(
         group=plan.stream.group,
         idle_seconds=plan.stream.reading.idle_deadline,
         kind=plan.kind,
+        begins=plan.begins,
     )
     log = KafkaLog(kafka)
     check_topic(log, source)

@@ -33,6 +33,7 @@ from wavestitch.flows.batch_tasks import (
     reassemble,
 )
 from wavestitch.flows.broken_dag import make_broken_dag
+from wavestitch.flows.each_stream import streams_to_make
 from wavestitch.flows.form_fields import text_or_nothing
 from wavestitch.flows.gate_form import gate_of_run, gate_params
 from wavestitch.flows.gate_question import answered, ask_about, validate_or_ask
@@ -40,7 +41,6 @@ from wavestitch.flows.pools import ANY_POOLS, Pools
 from wavestitch.flows.turns import await_landing, await_turn
 from wavestitch.schedule import schedule_problem
 from wavestitch.settings import Settings, declared, load_settings
-from wavestitch.stream_files import read_streams
 
 DAYS = "0 0 * * *"
 
@@ -215,7 +215,7 @@ twice.
 def make_dags(settings: Settings) -> list[DAG]:
     """A DAG for each file that declares a stream; of the others `ingest.py` says what is wrong."""
     dags = []
-    for name, said in read_streams(declared(settings)).items():
+    for name, said in streams_to_make(declared(settings), backfill_dag_id).items():
         if isinstance(said, BadInput):
             continue
         # Whatever it is: the DAG of the ingest shows it, and no other stream's goes with it.

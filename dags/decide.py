@@ -206,4 +206,6 @@ What is done, in this order:
 
 
 _SETTINGS = load_settings()
-globals().update(dags_of_streams(_SETTINGS, lambda stream: make_decide_dag(stream, pools=Pools.of(_SETTINGS))))
+globals().update(
+    dags_of_streams(_SETTINGS, decide_dag_id, lambda stream: make_decide_dag(stream, pools=Pools.of(_SETTINGS)))
+)

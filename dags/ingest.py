@@ -35,6 +35,7 @@ from wavestitch.flows.batch_tasks import (
     reassemble,
 )
 from wavestitch.flows.broken_dag import make_broken_dag
+from wavestitch.flows.each_stream import streams_to_make
 from wavestitch.flows.form_fields import text_or_nothing
 from wavestitch.flows.gate_form import gate_of_run, gate_params
 from wavestitch.flows.gate_question import answered, ask_about, validate_or_ask
@@ -42,7 +43,6 @@ from wavestitch.flows.pools import ANY_POOLS, Pools
 from wavestitch.flows.priorities import BY_HEADROOM
 from wavestitch.schedule import schedule_problem
 from wavestitch.settings import Settings, declared, load_settings
-from wavestitch.stream_files import read_streams
 
 START = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -201,7 +201,7 @@ def make_dags(settings: Settings) -> list[DAG]:
     """A DAG for each file in the streams' folder, up to `most_streams`, and one that says which are left out. Whatever
     is wrong with one file is the trouble of its own DAG."""
     dags, found = [], declared(settings)
-    for name, said in read_streams(found).items():
+    for name, said in streams_to_make(found, ingest_dag_id).items():
         try:
             if isinstance(said, BadInput):
                 raise said

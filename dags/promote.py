@@ -135,7 +135,7 @@ def make_promote_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, po
         params=deepcopy(PARAMS),  # Airflow writes a run's values into them
         default_args=of_a_batch(retry_delay),
     ) as dag:
-        previewed = preview.override(pool=pools.spark)(stream.name)
+        previewed = preview.override(pool=pools.comparisons)(stream.name)
         approve = Approval(
             stream=stream.name,
             task_id=APPROVE,
@@ -181,4 +181,4 @@ What is done, in this order:
 
 
 _settings = load_settings()
-globals().update(dags_of_streams(_settings, partial(make_promote_dag, pools=Pools.of(_settings))))
+globals().update(dags_of_streams(_settings, promote_dag_id, partial(make_promote_dag, pools=Pools.of(_settings))))

@@ -168,4 +168,4 @@ What is done, in this order:
 """
 
 
-globals().update(dags_of_streams(load_settings(), make_rewind_dag))
+globals().update(dags_of_streams(load_settings(), rewind_dag_id, make_rewind_dag))

@@ -120,7 +120,7 @@ def make_verify_dag(stream: Stream, *, retry_delay: timedelta = RETRY_DELAY, poo
         params=deepcopy(PARAMS),  # Airflow writes a run's values into them
         default_args=of_a_batch(retry_delay),
     ) as dag:
-        verify.override(pool=pools.spark)(stream.name)
+        verify.override(pool=pools.comparisons)(stream.name)
     return dag
 
 
@@ -144,4 +144,4 @@ By hand: `wavestitch verify {stream.name}`, `wavestitch compare {stream.name}`, 
 
 
 _settings = load_settings()
-globals().update(dags_of_streams(_settings, partial(make_verify_dag, pools=Pools.of(_settings))))
+globals().update(dags_of_streams(_settings, verify_dag_id, partial(make_verify_dag, pools=Pools.of(_settings))))

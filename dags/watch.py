@@ -20,9 +20,9 @@ from wavestitch.flows.start_ingest import StartIngest
 
 DOC = """# Watch
 
-Looks at each stream: how much is unread, how old that is, how long retention leaves it. What is other than was last
-told (green, amber, red; something lost; a stream that cannot be looked at twice in a row; one that should be started by
-its lag and cannot be) is told by the ways of
+Looks at each stream: how much is unread, how old that is, how long retention leaves it, and whether it is as fresh as
+it declares. What is other than was last told (green, amber, red; something lost; later than declared; a stream that
+cannot be looked at twice in a row; one that should be started by its lag and cannot be) is told by the ways of
 `[notify]` in `wavestitch.toml`, once, until it changes again. The log of the task `look` says where each stream stands.
 
 Then it starts the ingest of each stream that says `trigger: lag`, where something is unread, no run of it is queued or
@@ -75,7 +75,7 @@ def behind() -> list[str]:
 
 with DAG(
     "watch",
-    description="Look at every stream's headroom, and tell somebody before retention takes what is unread",
+    description="Look at every stream, and tell somebody before retention takes what is unread, or where it is late",
     doc_md=DOC,
     schedule=CronTriggerTimetable("*/5 * * * *", timezone="UTC"),
     start_date=datetime(1970, 1, 1, tzinfo=UTC),

@@ -95,10 +95,12 @@ def _collect(
         with suppress(TimeoutError):
             _aside(partial(session.interruptTag, tag)).exception(_INTERRUPT_SECONDS)
 
+    begun = threading.Event()
+    session.registerProgressHandler(partial(_note_begun, begun))
     asked = _aside(partial(_ask, session, tag, len(job.assignments), text))
     on_start(ended)
     try:
-        _wait(asked, partial(assignments_written, job), say, deadline_s)
+        _wait(asked, partial(assignments_written, job), say, deadline_s, begun)
     except BaseException:
         # The step is over, and nobody waits for what its tasks would write.
         ended()
@@ -107,6 +109,12 @@ def _collect(
     if error is not None:
         raise _translated(spark, error)
     return asked.result()
+
+
+def _note_begun(begun: threading.Event, *, stages: Iterable[Any] | None, inflight_tasks: int, **_: object) -> None:
+    """What Spark tells of a job every two seconds."""
+    if inflight_tasks or any(stage.num_completed_tasks for stage in stages or ()):
+        begun.set()
 
 
 def _aside(work: Callable[[], R]) -> Future[R]:
@@ -150,12 +158,25 @@ def _ask(session: Any, tag: str, tasks: int, job: str) -> list[str]:
     return outcomes
 
 
-def _wait(asked: Future[list[str]], progress: Callable[[], str], say: Callable[[str], None], deadline_s: float) -> None:
+def _wait(
+    asked: Future[list[str]],
+    progress: Callable[[], str],
+    say: Callable[[str], None],
+    deadline_s: float,
+    begun: threading.Event,
+) -> None:
     began = time.monotonic()
     while (elapsed := time.monotonic() - began) < deadline_s:
         if wait([asked], min(HEARTBEAT_SECONDS, deadline_s - elapsed)).done:
             return
         say(f"Spark: {progress()} after {time.monotonic() - began:.0f} s")
+    if not begun.is_set():
+        raise Transient(
+            f"Spark took the job, has begun none of its tasks in {deadline_s:.0f} s, and was told to let them be: it "
+            "has no executor for them, or other jobs have all that it has; look at its log and, of a cluster, at the "
+            "page of its master, which lists workers and applications. Where this Spark is not among these, start it "
+            "again, and then run the step again"
+        )
     raise Transient(
         f"Spark was still stitching after {deadline_s:.0f} s, and was told to end its tasks; give it more time or more "
         "cores, or make batches smaller"

@@ -32,7 +32,7 @@ from wavestitch.write_once import write_first
 APPLICATION = Path(__file__).with_name("reassemble.py")
 DEADLINE_SECONDS = 3600.0
 HEARTBEAT_SECONDS = 5.0
-_PATIENCE_SECONDS = 10.0
+_ENDING_SECONDS = 10.0
 _OUT_OF_MEMORY_CODES = (52, 137)  # Spark's own, and killed by the kernel
 
 _DEFAULTS = {
@@ -139,10 +139,10 @@ def submit_app(
     _conclude(code, result_path, log_path)
 
 
-def left_error(result_path: Path, *, patience_s: float = _PATIENCE_SECONDS / 2) -> WavestitchError | None:
-    """The error that the app left, as it was raised there; None where it left none within `patience_s`."""
-    path, patience = error_file(result_path), time.monotonic() + patience_s
-    while not path.exists() and time.monotonic() < patience:
+def left_error(result_path: Path, *, deadline_s: float = _ENDING_SECONDS / 2) -> WavestitchError | None:
+    """The error that the app left, as it was raised there; None where it left none within `deadline_s`."""
+    path, until = error_file(result_path), time.monotonic() + deadline_s
+    while not path.exists() and time.monotonic() < until:
         time.sleep(0.05)
     return error_from_json(json.loads(plain_text(path))) if path.exists() else None
 
@@ -192,7 +192,7 @@ def _wait(
 
 def _wait_for_last_words(child: subprocess.Popen[bytes], result_path: Path) -> None:
     """When the JVM dies, spark-submit goes first; the app notices a moment later, says why, and goes, too."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + _ENDING_SECONDS
     while time.monotonic() < deadline and not error_file(result_path).exists():
         try:
             os.killpg(child.pid, 0)
@@ -209,7 +209,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         except ProcessLookupError:
             return
         try:
-            child.wait(_PATIENCE_SECONDS)
+            child.wait(_ENDING_SECONDS)
         except subprocess.TimeoutExpired:
             continue
 
@@ -217,7 +217,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 def _conclude(code: int, result_path: Path, log_path: Path) -> None:
     if code == 0 and result_path.exists():
         return
-    left = left_error(result_path, patience_s=0)
+    left = left_error(result_path, deadline_s=0)
     if left is not None:
         raise left
     memory = ", which means out of memory" if code in _OUT_OF_MEMORY_CODES or code == -signal.SIGKILL else ""

@@ -9,6 +9,8 @@ from typing import Any
 _IMPORTED = [
     "tests.domain.table_races",
     "tests.faults.local_faults_batch",
+    "tests.faults.killed_batch",
+    "tests.loaded_gate",
     "wavestitch.tables.read_waveforms",
     "pyiceberg.io.pyarrow",
 ]

@@ -5,6 +5,7 @@ Nothing is started unless a test asks for it, and what was started is stopped ev
 
 from __future__ import annotations
 
+import gc
 import itertools
 import sys
 import uuid
@@ -20,6 +21,7 @@ from spark_apps.start_archive import archived_start
 from tests import both_ways
 from tests.deployment_rig import eventually
 from tests.domain.effort import quick_is_the_same_each_time
+from tests.domain.rest_catalog import rest_catalog
 from tests.login_cluster import login_cluster
 from tests.postgresql import Postgresql, running_postgresql
 from tests.two_processors import BothProcessors, end_in_order, end_workers, long_first
@@ -51,6 +53,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
+    # All that is imported and collected is looked through again and again else: a tenth of the tests' time.
+    gc.set_threshold(100_000, 20, 20)
     end_in_order()
     quick_is_the_same_each_time()
 
@@ -128,6 +132,19 @@ def postgresql() -> Iterator[Postgresql]:
     """One real PostgreSQL for the session; tests keep apart by databases of their own."""
     with running_postgresql() as found:
         yield found
+
+
+@pytest.fixture
+def catalog_in_postgresql(postgresql: Postgresql) -> str:
+    """The address of one of the test's own."""
+    return postgresql.address(postgresql.new_database())
+
+
+@pytest.fixture
+def catalog_by_rest(tmp_path: Path) -> Iterator[str]:
+    """The address of one of the test's own, whose tables lie where a deployment in `tmp_path` has its warehouse."""
+    with rest_catalog(tmp_path / "deployment") as (settings, _):
+        yield settings.uri
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spark_apps.in_process import stitch_here
 from spark_apps.start_archive import archived_start
 from tests.builders.published_bytes import published_bytes
-from tests.faults.in_process import stitch_here
 from tests.product_logins import as_producer, as_product
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges

@@ -23,7 +23,7 @@ from tests.deployment_rig import eventually
 from wavestitch.child_environment import child_environment
 from wavestitch.local.loopback_port import LOOPBACK, free_ports
 
-_PASSWORD = "not a secret"
+PASSWORD = "not a secret"
 _NOBODY = 65534
 _STOP_SECONDS = 60
 
@@ -48,7 +48,7 @@ class Postgresql:
 
     def address(self, database: str, *, driver: str = "psycopg") -> str:
         """For SQLAlchemy."""
-        return f"postgresql+{driver}://postgres:{_PASSWORD.replace(' ', '%20')}@{LOOPBACK}:{self.port}/{database}"
+        return f"postgresql+{driver}://postgres:{PASSWORD.replace(' ', '%20')}@{LOOPBACK}:{self.port}/{database}"
 
     def new_database(self) -> str:
         """The name of an empty one."""
@@ -59,7 +59,7 @@ class Postgresql:
 
     def connection(self, database: str) -> psycopg.Connection[Any]:
         return psycopg.connect(
-            host=LOOPBACK, port=self.port, user="postgres", password=_PASSWORD, dbname=database, autocommit=True
+            host=LOOPBACK, port=self.port, user="postgres", password=PASSWORD, dbname=database, autocommit=True
         )
 
     def start(self) -> None:
@@ -80,7 +80,7 @@ class Postgresql:
         copy = [str(postgresql_programs() / "pg_basebackup"), "-D", str(self.folder / other.data), "--no-sync"]
         copy += ["--write-recovery-conf", "--checkpoint=fast", "--username=postgres", f"--host={LOOPBACK}"]
         somebody = _as_somebody()
-        somebody = {**somebody, "env": {**somebody["env"], "PGPASSWORD": _PASSWORD}}
+        somebody = {**somebody, "env": {**somebody["env"], "PGPASSWORD": PASSWORD}}
         subprocess.run([*copy, f"--port={self.port}"], check=True, capture_output=True, **somebody)
         try:
             other.start()
@@ -130,7 +130,7 @@ def running_postgresql() -> Iterator[Postgresql]:
 
 def _running(folder: Path) -> Iterator[Postgresql]:
     password = folder / "password"
-    password.write_text(_PASSWORD)
+    password.write_text(PASSWORD)
     if os.geteuid() == 0:
         os.chown(folder, _NOBODY, _NOBODY)
     initdb = [str(postgresql_programs() / "initdb"), "-D", str(folder / "data"), "--no-sync", "--username=postgres"]

@@ -16,11 +16,15 @@ from types import ModuleType
 
 from airflow.sdk import DAG
 
+from wavestitch.own_packages import refuse_foreign_packages
+
 _HERE = Path(__file__).resolve().parent
 
 
 def dags() -> dict[str, DAG]:
-    """By keys that no name of a module has: a stream chooses its own. Settings are looked for as everywhere."""
+    """By keys that no name of a module has: a stream chooses its own. Settings are looked for as everywhere. Raises
+    `BadInput` where another package has the name of one of ours: no task would find what it needs."""
+    refuse_foreign_packages()
     found = [value for path in dag_files() for value in vars(_loaded(path)).values() if isinstance(value, DAG)]
     return {f"DAG {dag.dag_id}": dag for dag in found}
 

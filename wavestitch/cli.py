@@ -24,7 +24,7 @@ from wavestitch.batch.backfill import run_backfill, step_plan_backfill
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.history import whole_history
-from wavestitch.batch.request import check_gate, earlier_plan, parse_time, plan_request
+from wavestitch.batch.request import check_gate, earlier_plan, parse_duration, plan_request
 from wavestitch.batch.run import RunOptions, Silent, catch_up, done_to_json, planned_to_json, run_batch
 from wavestitch.batch.steps import step_plan
 from wavestitch.cli_export import export
@@ -46,7 +46,9 @@ from wavestitch.contracts.errors import (
     Transient,
     WavestitchError,
 )
+from wavestitch.contracts.instant import parse_time
 from wavestitch.contracts.maintenance_stages import STAGES
+from wavestitch.contracts.plain_text import check_utf8
 from wavestitch.contracts.quantities import epoch_ms
 from wavestitch.contracts.stream import shared_groups
 from wavestitch.settings import declared, load_settings, stream_names
@@ -82,6 +84,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts")]
 def main() -> None:
     """The entry point: an error of ours is one sentence and an exit code, never a traceback."""
     try:
+        for word in sys.argv[1:]:
+            check_utf8(word, of="the command")
         app()
     except WavestitchError as error:
         if "--json" in sys.argv:
@@ -207,10 +211,10 @@ def plan(
         shown = step_plan_backfill(edges, request.scope, apply=False)
         _show(asdict(shown), as_json, lambda: console_backfill.show_backfill_plan(shown))
         return
-    found = planned_to_json(step_plan(edges, request, apply=False))
+    found = step_plan(edges, request, apply=False)
     for remark in edges.tables.remarks():
         _say(remark)
-    _show(found, as_json, lambda: console.show_plan(found))
+    _show(planned_to_json(found), as_json, lambda: console.show_plan(found))
 
 
 @app.command()
@@ -228,6 +232,9 @@ def run(
     chain: Annotated[
         bool, typer.Option("--catch-up", help="Batch after batch, until one reaches the end of the log")
     ] = False,
+    going_on: Annotated[
+        str | None, typer.Option("--for", help="With --catch-up: so long also what comes meanwhile, e.g. 55m")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Carry one batch (or a backfill) through without Airflow: the same steps, with progress."""
@@ -236,6 +243,9 @@ def run(
         raise BadInput(
             "--catch-up goes on from the stream's positions; leave --offsets, --interval, --until and --plan out"
         )
+    if going_on is not None and not chain:
+        raise BadInput("--for says how long --catch-up goes on; give both, or leave --for out")
+    seconds = parse_duration(going_on)
     request = plan_request("manual", None, asked)
     checked, reason = check_gate(gate, why, request)
     options = RunOptions(request=request, plan_id=earlier_plan("manual", asked), gate=checked, why=reason)
@@ -248,9 +258,9 @@ def run(
         if not chain:
             done = [run_batch(DeploymentEdges(Deployment(), stream, gate_ahead=True), options, watcher=watcher)]
         else:
-            done = list(catch_up(Deployment(), stream, options, watcher=watcher))
+            done = list(catch_up(Deployment(), stream, options, watcher=watcher, seconds=seconds))
     found = [done_to_json(d) for d in done]
-    _show(found if chain else found[0], as_json, lambda: console.show_all_published(found))
+    _show(found if chain else found[0], as_json, lambda: console.show_all_published(done))
 
 
 @app.command()

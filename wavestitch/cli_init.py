@@ -20,6 +20,7 @@ from wavestitch.contracts.stream import parse_stream
 from wavestitch.local.java import find_java
 from wavestitch.modes import make_folder
 from wavestitch.settings import parse_settings
+from wavestitch.sqlite_address import sqlite_address
 from wavestitch.write_once import write_first
 
 CONFIG = "wavestitch.toml"
@@ -107,7 +108,7 @@ def settings_text(said: Answers, *, folder: Path, java_home: Path) -> str:
         f"bootstrap = {_quoted(said.bootstrap)}",
         "",
         "[tables]",
-        f"uri = {_quoted(f'sqlite:///{data}/catalog.db')}",
+        f"uri = {_quoted(sqlite_address(data / 'catalog.db'))}",
         f"warehouse = {_quoted(f'file://{data}/warehouse')}",
         "",
         "[spark]",

@@ -10,7 +10,7 @@ import typer
 from wavestitch import console, console_status
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.stream_facts import StreamFacts, stream_facts
-from wavestitch.batch.watch import room_to_json, watch_streams, watched_line, watched_to_json
+from wavestitch.batch.watch import freshness_to_json, room_to_json, watch_streams, watched_line, watched_to_json
 from wavestitch.settings import stream_names
 from wavestitch.terminal import out
 
@@ -19,7 +19,7 @@ _TRY_AGAIN = 75
 
 
 def status(as_json: AsJson = False) -> None:
-    """Where every stream stands: head, backlog, how long retention leaves it, open and quarantined chunks."""
+    """Where every stream stands: head, backlog, how fresh it is, how long retention leaves it, what is held."""
     deployment = Deployment()
     found = [_status_of(stream_facts(deployment, name)) for name in stream_names(deployment.settings)]
     if as_json:
@@ -29,7 +29,7 @@ def status(as_json: AsJson = False) -> None:
 
 
 def watch(as_json: AsJson = False) -> None:
-    """Look at every stream's headroom once, and tell those whom [notify] names what is new. For a cron job."""
+    """Look at every stream once, at headroom and freshness, and tell those of [notify] what is new. For a cron job."""
     deployment = Deployment()
     found = watch_streams(deployment, stream_names(deployment.settings))
     if as_json:
@@ -50,6 +50,7 @@ def _status_of(facts: StreamFacts) -> dict[str, Any]:
             "head": facts.head.sequence,
             "backlog": facts.backlog,
             "headroom": room_to_json(facts.room),
+            "freshness": freshness_to_json(facts.room),
             "open": facts.open,
             "quarantined": facts.quarantined,
             "watermark": console.clock(facts.head.watermark_ms) if facts.head.watermark_ms else "",

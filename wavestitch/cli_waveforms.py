@@ -79,9 +79,10 @@ def waveforms(
     for row in found[:most]:
         seconds = row["sample_count"] / row["sampling_rate_hz"]
         said = (row["waveform_id"], row["source"], row["channel"], f"{row['start_time']:%Y-%m-%d %H:%M:%S.%f}")
-        numbers = (f"{seconds:g}", f"{row['sampling_rate_hz']:g}", str(row["sample_count"]))
+        rate = repr(row["sampling_rate_hz"]).removesuffix(".0")  # as it is: 359.9999999 is not 360
+        numbers = (f"{seconds:g}", rate, str(row["sample_count"]))
         table.add_row(*(terminal.lines([x]) for x in (*said, *numbers, row["units"])))
-    terminal.out.print(table)
+    terminal.out.print_table(table)
     if len(found) > most:
         terminal.out.print(f"there are more than {most}; say --most, or narrow it down")
 

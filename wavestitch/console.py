@@ -11,10 +11,14 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from wavestitch.batch.plan import NothingToDo
+from wavestitch.batch.results import BatchDone, Finished, Planned
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.held_quota import said_of_places
+from wavestitch.contracts.past_cost import Forecast
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.stages import Told
 from wavestitch.producers.send_report import SendReport
@@ -76,57 +80,57 @@ def show_stages(stages: Iterable[Told]) -> None:
         out.print(table)
 
 
-def show_plan(plan: Mapping[str, Any]) -> None:
-    if "nothing" in plan:
-        out.print(f"Nothing to do: {plan['nothing']}")
-        show_stages(Told(**told) for told in plan["stages"])
+def show_plan(plan: Planned | NothingToDo) -> None:
+    if isinstance(plan, NothingToDo):
+        out.print(f"Nothing to do: {plan.why}")
+        show_stages(plan.stages)
         return
-    table = Table(title=f"{plan['kind']} of {plan['stream']}, generation {plan['generation']}", title_justify="left")
+    table = Table(title=f"{plan.kind} of {plan.stream}, generation {plan.generation}", title_justify="left")
     for name in ("partition", "from", "to", "offsets", "why it starts there"):
         table.add_column(name, justify="left" if name.startswith("why") else "right")
-    for p, start, end in plan["ranges"]:
-        table.add_row(str(p), str(start), str(end), str(end - start), plan["why"][str(p)])
+    for p, start, end in plan.ranges:
+        table.add_row(str(p), str(start), str(end), str(end - start), plan.why[Partition(p)])
     out.print(table)
-    out.print(
-        f"{plan['records']} offsets, about {plan['estimated_bytes'] / MIB:.1f} MiB, {len(plan['units'])} units of work"
-    )
-    if plan["left"]:
-        out.print(_catching_up(plan["stream"], plan["forecast"]))
-    for remark in plan["remarks"]:
+    out.print(f"{plan.records} offsets, about {plan.estimated_bytes / MIB:.1f} MiB, {len(plan.units)} units of work")
+    if plan.forecast is not None and plan.left:
+        out.print(_catching_up(plan.stream, plan.forecast))
+    for remark in plan.remarks:
         out.print(remark)
-    show_stages(Told(**told) for told in plan["stages"])
+    show_stages(plan.stages)
 
 
-def _catching_up(stream: str, forecast: Mapping[str, Any]) -> str:
+def _catching_up(stream: str, forecast: Forecast) -> str:
     """What it takes to reach the log's end."""
-    took = "" if forecast["seconds"] is None else f", about {forecast['seconds'] / 60:.1f} minutes as past batches went"
+    took = "" if forecast.seconds is None else f", about {forecast.seconds / 60:.1f} minutes as past batches went"
     return (
-        f"the log's end is {forecast['batches']} batches away: {forecast['offsets']} offsets, about "
-        f"{forecast['bytes'] / MIB:.1f} MiB{took}; `wavestitch run {stream} --catch-up` carries them through one after "
+        f"the log's end is {forecast.batches} batches away: {forecast.offsets} offsets, about "
+        f"{forecast.bytes / MIB:.1f} MiB{took}; `wavestitch run {stream} --catch-up` carries them through one after "
         "another"
     )
 
 
-def show_all_published(results: Sequence[Mapping[str, Any]]) -> None:
+def show_all_published(results: Sequence[BatchDone | NothingToDo]) -> None:
     for result in results:
         show_published(result)
 
 
-def show_published(result: Mapping[str, Any]) -> None:
-    if "nothing" in result:
-        out.print(f"Nothing to do: {result['nothing']}")
+def show_published(result: BatchDone | NothingToDo) -> None:
+    if isinstance(result, NothingToDo):
+        out.print(f"Nothing to do: {result.why}")
         return
-    done = result["published"]
-    if done.get("again"):
-        out.print(f"plan {result['plan']['plan_id'][:16]} had been committed before: nothing was published twice")
-    if done.get("waveforms"):  # of a batch that kept no row, the head alone tells little
-        out.print(_sentence(done["waveforms"], done["counts"]))
-        if done["reasons"]:
-            out.print("not published: " + ", ".join(f"{n} chunks {r}" for r, n in done["reasons"].items()))
-        for remark in done["remarks"]:
+    done = result.published
+    if isinstance(done, Finished):
+        out.print(f"plan {done.plan_id[:16]} had been committed before: nothing was published twice")
+    figures = done.published if isinstance(done, Finished) else done
+    if figures.waveforms:  # of a batch that kept no row, the head alone tells little
+        out.print(_sentence(figures.waveforms, figures.counts))
+        if figures.reasons:
+            out.print("not published: " + ", ".join(f"{n} chunks {r}" for r, n in figures.reasons.items()))
+        for remark in figures.remarks:
             out.print(remark)
-        out.print(_balance("audit identity", done["identity_balances"]))
-    out.print(result["offsets"])
+        out.print(_balance("audit identity", figures.identity_balances))
+    if result.committed is not None:
+        out.print(result.committed.offsets)
 
 
 def _balance(what: str, balances: bool) -> Text:

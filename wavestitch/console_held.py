@@ -98,5 +98,7 @@ def _say_how(stream: str, plan_id: str) -> None:
 
 
 def _say_done(done: Published | Finished | None) -> None:
+    if isinstance(done, Finished):
+        out.print(f"it was done already, as head {done.published.sequence}; what was decided since stands")
     if isinstance(done, Published):
         out.print(f"done: head {done.sequence}, {done.waveforms.get('published', 0)} waveforms published")

@@ -36,7 +36,7 @@ def show_kept(stream: str, preview_id: str, promotion: Promotion, done: Publishe
     if done is None:
         _say_how(stream, preview_id)
     elif isinstance(done, Finished):
-        out.print("it was done already, and is the same")
+        out.print(f"it was done already, as head {done.published.sequence}, and stands: nothing was changed now")
     else:
         out.print(f"done: head {done.sequence}; take it back with `wavestitch undo {stream} --of {done.sequence}`")
 

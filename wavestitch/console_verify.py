@@ -49,7 +49,7 @@ def _show(rows: Sequence[tuple[str, str, str, str]], remarks: Sequence[str]) -> 
             table.add_column(name)
         for row in rows[:_MOST]:
             table.add_row(*row)
-        out.print(table)
+        out.print_table(table)
     if len(rows) > _MOST:
         out.print(f"and {len(rows) - _MOST} more: --into FILE keeps all of them")
     for remark in remarks:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,19 @@ from wavestitch.contracts.redaction import MASK, secret_inside, shown_address, s
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.web_address import shown_webhook
 from wavestitch.secret_reference import is_reference
-from wavestitch.settings_sections import ANY_POOL, Kafka, Maintain, Metrics, Notify, Payload, Section, Spark, Tables
+from wavestitch.settings_sections import (
+    ANY_POOL,
+    Airflow,
+    Kafka,
+    Maintain,
+    Metrics,
+    Notify,
+    Payload,
+    Section,
+    Spark,
+    Tables,
+    Verify,
+)
 
 CONFIG_VARIABLE = "WAVESTITCH_CONFIG"
 _PREFIX = "WAVESTITCH_"
@@ -31,7 +44,7 @@ PROOF_PREFIX = "WAVESTITCH_PROOF_"
 _PLACES = (Path("wavestitch.toml"), Path(".wavestitch/wavestitch.toml"))
 _NO_FILE = "no wavestitch.toml found; `wavestitch init` writes one, `wavestitch up` makes one of its own"
 _FREE_SECTIONS = (("kafka", "options"), ("tables", "properties"), ("payload", "properties"), ("spark", "conf"))
-_TABLES = ("kafka", "tables", "payload", "spark", "maintain", "notify", "metrics")
+_TABLES = ("kafka", "tables", "payload", "spark", "verify", "maintain", "airflow", "notify", "metrics")
 _ADDRESSES = (
     ("kafka", "bootstrap"),
     ("tables", "uri"),
@@ -58,13 +71,15 @@ class Settings(Section):
     tables: Tables
     payload: Payload = Payload()
     spark: Spark = Spark()
+    verify: Verify = Verify()
     maintain: Maintain = Maintain()
+    airflow: Airflow = Airflow()
     notify: Notify = Notify()
     metrics: Metrics = Metrics()
     landing: Path
     docs: Path
     streams: Path = Path("streams")
-    most_streams: int = Field(default=100, ge=1, le=10_000)
+    most_streams: int = Field(default=100, ge=1, le=stream_files.MOST_STREAMS)
     cache: Path = Field(default_factory=lambda: _user_cache(os.environ))
     key_folder: Path | None = None
 
@@ -76,8 +91,9 @@ class Settings(Section):
         for section, key in _ADDRESSES:
             if (address := found[section][key]) is not None:
                 found[section][key] = shown_address(address)
-        if found["spark"]["token"] is not None:
-            found["spark"]["token"] = MASK
+        for section in ("kafka", "spark"):
+            if found[section]["token"] is not None:
+                found[section]["token"] = MASK
         for section, key in _CALLED:
             if (address := found[section][key]) is not None:
                 found[section][key] = MASK if is_reference(address) else shown_webhook(address)
@@ -98,17 +114,20 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _a_pool_has_one_size(self) -> Settings:
-        if self.kafka.pool == self.spark.pool and self.kafka.pool_slots != self.spark.pool_slots:
-            raise ValueError(
-                f"kafka.pool and spark.pool are both {self.spark.pool!r}, and their pool_slots are not the same "
-                f"({self.kafka.pool_slots} and {self.spark.pool_slots}); name two pools, or one size"
-            )
+        parts: dict[str, Kafka | Spark | Verify] = {"kafka": self.kafka, "spark": self.spark, "verify": self.verify}
+        sizes = [(name, part.pool, part.pool_slots) for name, part in parts.items()]
+        for (a, pool, slots), (b, other, others) in combinations(sizes, 2):
+            if pool == other and slots != others:
+                raise ValueError(
+                    f"{a}.pool and {b}.pool are both {pool!r}, and their pool_slots are not the same "
+                    f"({slots} and {others}); name two pools, or one size"
+                )
         return self
 
     @property
     def pools(self) -> dict[str, int]:
         """How many slots each of Airflow's pools is made with, but for the one that every Airflow has."""
-        named = {part.pool: part.pool_slots for part in (self.kafka, self.spark)}
+        named = {part.pool: part.pool_slots for part in (self.kafka, self.spark, self.verify)}
         return {name: slots for name, slots in named.items() if name != ANY_POOL}
 
     @model_validator(mode="after")

@@ -34,14 +34,26 @@ class Section(BaseModel):
 
 
 class Kafka(Section):
-    """The broker. `options`: further librdkafka settings, from an allow-list (`wavestitch.kafka.client_settings`)."""
+    """The broker. `options`: further librdkafka settings, from an allow-list (`wavestitch.kafka.client_settings`).
+    `token`: the file with the token of OAUTHBEARER, which is read anew before the token ends."""
 
     bootstrap: str
+    token: str | None = None
     pool: str = Field(default=ANY_POOL, min_length=1)
     """Airflow's, of the tasks that read a batch's records: so many readers at once, of all streams."""
     pool_slots: int = Field(default=8, ge=1)
     """Of a pool that is not there yet, which Airflow's start makes; afterwards Airflow's own page changes it."""
     options: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("token")
+    @classmethod
+    def _in_a_file(cls, token: str | None) -> str | None:
+        found = _referred(token)
+        if found is not None and not Path(found.removeprefix("file:")).is_absolute():
+            raise ValueError(
+                "it is read anew before it ends, wherever a reader runs; write file:PATH, the path absolute"
+            )
+        return found
 
 
 class Tables(Section):
@@ -244,6 +256,15 @@ def _referred(token: str | None) -> str | None:
     return token
 
 
+class Verify(Section):
+    """Of verifications and previews of promotions, which read and stitch a range by themselves, in one task each."""
+
+    pool: str = Field(default="verify", min_length=1)
+    """Airflow's, of these tasks, of all streams: as many at once as it has slots."""
+    pool_slots: int = Field(default=1, ge=1)
+    """Of a pool that is not there yet, which Airflow's start makes; afterwards Airflow's own page changes it."""
+
+
 class MaintainLimits(Section):
     """How long maintenance keeps what nobody needs any more (docs/operations.md)."""
 
@@ -269,6 +290,13 @@ class MaintainLimits(Section):
     target_file: ByteSize = Field(default=128 * MIB, le=1024 * MIB)
     small_files: int = Field(default=8, ge=2)
     """So many small files of one day are worth it, and are put together to `target_file`."""
+
+
+class Airflow(Section):
+    """The Airflow that runs our DAGs. `keep_runs`: how long rows and logs of a run stay, whosever DAG it is of; where
+    it is not said, for ever: an Airflow may be somebody else's."""
+
+    keep_runs: Span | None = Field(default=None, ge=86400)
 
 
 class Maintain(MaintainLimits):

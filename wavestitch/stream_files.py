@@ -26,7 +26,7 @@ _SAID_CHARS = 300
 _SAID_NAMES = 20
 BYTES_EACH = 4096
 """On average. The worst text of a megabyte takes a processor some 14 s to refuse."""
-_MOST_KEPT = 10_000
+MOST_STREAMS = 10_000
 """As many as `most_streams` may be."""
 
 
@@ -129,7 +129,7 @@ def _said_by(folder: Path, name: str) -> Stream | BadInput:
         return error
 
 
-@lru_cache(maxsize=_MOST_KEPT)
+@lru_cache(maxsize=MOST_STREAMS)
 def _parsed_once(text: str, name: str, where: str) -> Stream | BadInput:
     try:
         return _parsed(text, name=name, where=where)

@@ -12,11 +12,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
 from rich.text import Text
 
 from wavestitch.contracts.harmless import harmless
 
 _MOST = 8000
+_WIDEST = 1 << 20
 Part = str | tuple[str, str]
 """A text, or a text and its colour."""
 
@@ -26,6 +29,15 @@ class HarmlessConsole(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(harmless(text, most=_MOST), **{**options, "markup": False, "emoji": False})
+
+    def print_table(self, table: Table) -> None:
+        """With no cell cut: what stands in one may be wanted again, and two that begin alike are two. Folded where a
+        terminal is too narrow; elsewhere, in a pipe or a file, each row is one line."""
+        for column in table.columns:
+            column.overflow = "fold"
+        whole = Measurement.get(self, self.options.update_width(_WIDEST), table).maximum
+        wide = self if self.is_terminal else HarmlessConsole(file=self.file, width=max(whole, self.width))
+        wide.print(table)
 
     def print_data(self, found: Any) -> None:
         """JSON, in letters that every terminal has."""

@@ -114,12 +114,7 @@ class DigestingFile:
         except FileExistsError:
             _compare(path, self.size, self.hexdigest(), large=self._large)
         except OSError as error:
-            if error.errno in _NO_LINKS:
-                raise BadInput(
-                    f"the file system of {self._folder} does not take hard links ({error.strerror}), which write-once "
-                    "files need; put the folder on another one"
-                ) from error
-            raise
+            raise _no_links(error, self._folder) from error
         sync_folder(self._folder)
         return path
 
@@ -241,8 +236,20 @@ def place_once(scratch: Path, target: Path) -> bool:
         os.link(scratch, target)
     except FileExistsError:
         return False
+    except OSError as error:
+        raise _no_links(error, target.parent) from error
     sync_folder(target.parent)
     return True
+
+
+def _no_links(error: OSError, folder: Path) -> Exception:
+    """What a refused link means: of a file system that has none, a sentence; else the error itself."""
+    if error.errno not in _NO_LINKS:
+        return error
+    return BadInput(
+        f"the file system of {folder} does not take hard links ({error.strerror}), which write-once files need; put "
+        "the folder on another one"
+    )
 
 
 def write_first(path: Path, text: str) -> bool:

@@ -1,8 +1,9 @@
 """How soon a waveform can be queried: from the acknowledgement of its last chunk until a table that is loaded has it.
 
-Devices send 20 MB/s, a Spark is there, and `wavestitch run STREAM --catch-up` is started again as soon as it has ended,
-each time a new process. Somebody loads the table five times a second; when a row can be queried is when that
-loading was done. `--minutes 60` is the whole of it.
+Devices send 20 MB/s, a Spark is there, and `wavestitch run STREAM --catch-up --for …` goes on meanwhile, five minutes a
+process. Somebody loads the table five times a second; when a row can be queried is when that
+loading was done. `--minutes 60` is the whole of it. The stream declares what is aimed at, so that what the product
+says of itself, to the commit and by the producers' record times, stands beside what is seen from outside.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,17 +27,22 @@ from benchmarks.options import Options
 from benchmarks.parts.small_batch import PARTITIONS, send_small
 from benchmarks.test_bed import Say, TestBed, make_topic
 from spark_apps.server import ConnectServer
+from wavestitch.batch.history import whole_history
+from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.freshness import ALLOWED
 from wavestitch.local.spark_server import start_spark_server, stop_spark_server
 
 MB_S = 20.0
+DECLARED_S = 15
 _STREAM = "fresh"
 _LOOK_S = 0.2
 _AFTERWARDS_S = 120.0
+_A_PROCESS_S = 300.0
 
 
 def measure(bed: TestBed, options: Options, say: Say) -> Json:
     topic = make_topic(bed, partitions=PARTITIONS, prefix=_STREAM)
-    bed.declare(_STREAM, topic)
+    bed.declare(_STREAM, topic, more=f"freshness: {DECLARED_S} s\n")
     folder = bed.folder / "spark-of-freshness"
     program = ConnectServer(bed.java_home, conf=bed.deployment().spark_conf)
     server = start_spark_server(folder=folder, program=program, say=say)
@@ -54,13 +60,15 @@ def _watched(bed: TestBed, topic: str, env: Mapping[str, str], seconds: float, s
     acknowledged = bed.folder / "acknowledged.json"
     job = {"bootstrap": bed.bootstrap, "topic": topic, "partitions": PARTITIONS, "mb_s": MB_S}
     job |= {"seconds": seconds, "acknowledged": str(acknowledged)}
+    history = bed.deployment().history(_STREAM)
+    known = {row.sequence for row in whole_history(history)}
     before = spent(without=[bed.broker_pid])
     with _Onlooker(bed) as onlooker:
         load = _start("benchmarks.contenders.steady_load", json.dumps(job))
         batches, end = 0, time.monotonic() + seconds + _AFTERWARDS_S
         try:
             while load.poll() is None and time.monotonic() < end:
-                batches += _catch_up(env)
+                batches += _catch_up(env, seconds=min(_A_PROCESS_S, end - _AFTERWARDS_S - time.monotonic()))
         finally:
             load.kill()  # where it has not ended
         said, words = load.communicate()
@@ -70,13 +78,22 @@ def _watched(bed: TestBed, topic: str, env: Mapping[str, str], seconds: float, s
         onlooker.look()
     cost = spent(without=[bed.broker_pid]) - before
     seen = onlooker.seen_ids()
-    return _summary(json.loads(acknowledged.read_text()), seen, json.loads(said), batches, cost.cpu / cost.wall, say)
+    own = [row for row in whole_history(history) if row.sequence not in known and row.waits is not None]
+    facts = json.loads(acknowledged.read_text())
+    return _summary(facts, seen, own, json.loads(said), batches, cost.cpu / cost.wall, say)
 
 
 def _summary(
-    acknowledged: Mapping[str, float], seen: Mapping[str, float], sent: Json, batches: int, cores: float, say: Say
+    acknowledged: Mapping[str, float],
+    seen: Mapping[str, float],
+    rows: Sequence[BatchRow],
+    sent: Json,
+    batches: int,
+    cores: float,
+    say: Say,
 ) -> Json:
-    """Raises `RuntimeError` where a waveform is not in the table, or was there before it was sent."""
+    """`rows`: of the batches that published, newest first, with what they measured. Raises `RuntimeError` where a
+    waveform is not in the table, was there before it was sent, or was not measured by the batch that published it."""
     missing = sorted(acknowledged.keys() - seen.keys())
     if missing or not acknowledged:
         raise RuntimeError(f"{len(missing)} of {len(acknowledged)} waveforms did not come: {missing[:3]}")
@@ -85,8 +102,20 @@ def _summary(
         raise RuntimeError(f"a waveform was there {-waits.min():.3f} s before it was acknowledged")
     found = {f"p{q}": round(float(np.percentile(waits, q)), 2) for q in (50, 95, 99)}
     longest = round(float(waits.max()), 2)
+    own = [row.waits for row in rows if row.waits is not None]
+    measured, own_late = sum(w.waveforms for w in own), sum(w.late for w in own)
+    if measured != len(waits):
+        raise RuntimeError(f"the batches measured {measured} waveforms, {len(waits)} were sent")
+    late = int(np.count_nonzero(waits > DECLARED_S))
+    own_p99, own_longest = max(w.p99_s for w in own), max(w.longest_s for w in own)
+    agrees = (late > ALLOWED * len(waits)) == (own_late > ALLOWED * measured)
     rate = sent["bytes"] / sent["seconds"] / 1e6
     say(f"{len(waits)} waveforms, {batches} batches, {rate:.1f} MB/s: {found}, longest {longest} s, {cores:.2f} cores")
+    said = f"p99 at most {own_p99:.2f} s, longest {own_longest:.2f} s, {own_late} later than {DECLARED_S} s"
+    steps = {step: round(float(np.median([row.seconds[step] for row in rows])), 2) for step in rows[0].seconds}
+    between = -np.diff([row.committed_ms for row in rows]) / 1000
+    cycle = round(float(np.median(between)), 2) if len(between) else None
+    say(f"by the product itself: {said}; a batch every {cycle} s, its steps {steps}")
     return {
         "minutes": round(sent["seconds"] / 60, 2),
         "mb_s": round(rate, 2),
@@ -95,6 +124,9 @@ def _summary(
         "cores": round(cores, 2),
         **{f"{name}_s": value for name, value in found.items()},
         "longest_s": longest,
+        "late": late,
+        "own": {"p99_at_most_s": own_p99, "longest_s": own_longest, "late": own_late, "alarm_agrees": agrees},
+        "a_batch": {"every_s": cycle, "steps_s": steps},
         "table": [
             [
                 "minutes",
@@ -105,9 +137,23 @@ def _summary(
                 "p95 s",
                 "p99 s",
                 "longest s",
+                f"later than {DECLARED_S} s",
+                "by the product itself: longest s, later",
+                "the alarm agrees",
                 "cores, without broker",
             ],
-            [round(sent["seconds"] / 60, 1), rate, len(waits), batches, *found.values(), longest, cores],
+            [
+                round(sent["seconds"] / 60, 1),
+                rate,
+                len(waits),
+                batches,
+                *found.values(),
+                longest,
+                late,
+                f"{own_longest:.2f}, {own_late}",
+                "yes" if agrees else "no",
+                cores,
+            ],
         ],
     }
 
@@ -168,15 +214,16 @@ def _added(table: Any, snapshot: Any) -> list[str]:
     ]
 
 
-def _catch_up(env: Mapping[str, str]) -> int:
-    """How many batches it made. Raises `RuntimeError` with its words where it fails."""
+def _catch_up(env: Mapping[str, str], *, seconds: float = 0) -> int:
+    """How many batches it made; `seconds`: it goes on for. Raises `RuntimeError` with its words where it fails."""
+    so_long = ["--for", f"{int(seconds)}s"] if seconds >= 1 else []
     done = subprocess.run(
-        [sys.executable, "-m", "wavestitch", "run", _STREAM, "--catch-up", "--json"],
+        [sys.executable, "-m", "wavestitch", "run", _STREAM, "--catch-up", *so_long, "--json"],
         cwd=ROOT,
         env={**os.environ, **env},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=600 + seconds,
         check=False,
     )
     if done.returncode:

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.headline import WHOLE
 from benchmarks.results_file import RESULTS, write_figures
 from benchmarks.scale.constants import Measured, read_constants
 from benchmarks.scale.page import render, replace_between, work_out
@@ -24,20 +23,14 @@ PICTURE = ROOT / "docs" / "images" / "scale.svg"
 
 
 KEPT = RESULTS / "scale.json"
-_PARTS = ("side-by-side", "reader-memory", "growth", "small-batch", "grown-table", "airflow", "table-size")
+_PARTS = ("growth", "small-batch", "grown-table", "airflow", "table-size")
 
 
 def read_newest() -> tuple[Any, Any, Any]:
     """What `benchmarks/results` has: the parts of `make bench` that are used here, small records, many streams."""
     names = ("latest.json", "small-records.json", "many-streams.json")
     latest, small_records, many_streams = (json.loads((RESULTS / name).read_text()) for name in names)
-    parts = {name: part for name, part in latest["parts"].items() if name in _PARTS}
-    side = parts["side-by-side"]
-    parts["side-by-side"] = {
-        **{key: side[key] for key in ("chunk_kib", "when")},
-        "sticky": {WHOLE: side["sticky"][WHOLE]},
-    }
-    return {"parts": parts}, small_records, many_streams
+    return {"parts": {name: latest["parts"][name] for name in _PARTS}}, small_records, many_streams
 
 
 def read_runs() -> Any:

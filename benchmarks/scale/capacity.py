@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from benchmarks.figures import MIB
 from benchmarks.scale.chains import BATCHES, CORES, READERS, Form, chain_rate, cpu_seconds, steps_of
-from benchmarks.scale.constants import BETWEEN, INDEX, Measured
+from benchmarks.scale.constants import BETWEEN, INDEX, LANES, READ, STITCH, Measured
 from benchmarks.scale.queues import Run, Source, Work, simulate
 
 DAY_S = 86400
@@ -75,11 +75,11 @@ def takes(found: Measured, rate: float, form: Form) -> Taken:
     for work in steps(form.most):
         if work.station in a_byte:
             a_byte[work.station] += work.pieces * work.seconds / form.most
-    each = rate / streams
+    each, at_least = rate / streams, {READERS: form.readers, CORES: form.cores}
     sources = [Source(each, form.most, first=DUE_S * n / streams, every=DUE_S) for n in range(streams)]
     for more in count():
         wide = _MORE**more / BUSY
-        servers = {name: max(form.readers, math.ceil(rate * seconds * wide)) for name, seconds in a_byte.items()}
+        servers = {name: max(at_least[name], math.ceil(rate * seconds * wide)) for name, seconds in a_byte.items()}
         run = simulate(sources, {**servers, BATCHES: streams}, steps, until=SIMULATED_S)
         if keeps_up(run, sources):
             break
@@ -127,27 +127,42 @@ def brokers(rate: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Many streams on one Airflow: tasks side by side, seconds until the last run of a round has ended, the share of
-    slots that are taken, and whether that is before the next round."""
+    """Many streams on one Airflow: how their batches come to a Spark, tasks side by side and slots of the pool that
+    those wait for which use one; seconds until the last run of a round has ended, the share of both that is taken, and
+    whether that is before the next round."""
 
+    way: str
     slots: int
+    sparks: int
     last: float
     taken: float
+    sparks_taken: float
     in_time: bool
 
 
-def rounds_of_airflow(found: Measured, *, streams: int, every: float, slots: int, rounds: int = 6) -> Slots:
-    """Every stream has a batch of 1 MB at the same minute, as a cron that all of them share makes them."""
+def rounds_of_airflow(
+    found: Measured, way: str, *, streams: int, every: float, slots: int, sparks: int, rounds: int = 6
+) -> Slots:
+    """Every stream has a batch of 1 MB at the same minute, as a cron that all of them share makes them. The first round
+    counts, and all of them where streams are in time."""
     small = 1e6
-    tasks = [Work("slots", 1, took) for name, took in found.in_airflow.items() if name not in (BETWEEN, INDEX)]
-    between = Work("scheduler", 1, found.in_airflow[BETWEEN] / (len(tasks) - 1))
+    took = found.in_airflow[way]
+    tasks = [
+        Work("slots", LANES if name == READ else 1, seconds, pool="sparks" if name == STITCH else None)
+        for name, seconds in took.items()
+        if name not in (BETWEEN, INDEX)
+    ]
+    between = Work("scheduler", 1, took[BETWEEN] / (len(tasks) - 1))
 
     def steps(_: float) -> list[Work]:
         return [work for task in tasks for work in (task, between)][:-1]
 
     sources = [Source(small / every, math.inf, waiting=small, every=every) for _ in range(streams)]
+    servers = {"slots": slots, "sparks": sparks, "scheduler": streams}
+    first = simulate([replace(source, rate=0.0) for source in sources], servers, steps, until=math.inf)
+    last = max(batch.ended for batch in first.batches)
     until = rounds * every
-    run = simulate(sources, {"slots": slots, "scheduler": streams}, steps, until=until)
-    last = max((b.ended - b.began for b in run.batches), default=math.inf)
+    run = simulate(sources, servers, steps, until=until)
     in_time = last < every and len(run.batches) >= streams * (rounds - 1)
-    return Slots(slots, last, min(1.0, run.busy["slots"] / slots / until), in_time)
+    taken, sparks_taken = (min(1.0, run.busy[name] / servers[name] / until) for name in ("slots", "sparks"))
+    return Slots(way, slots, sparks, last, taken, sparks_taken, in_time)

@@ -1,11 +1,9 @@
 """What was measured, read from `benchmarks/results`: no figure of a machine is typed in here. Pure.
 
 Wall seconds are of the machine that measured, with `LANES` readers and as many of Spark's tasks side by side. A step
-takes something once a batch and something for each GiB: the first is what a tiny batch takes on a new table, the second
-what a warm batch of one GiB takes beyond it. What a GiB takes more where the log does not lie in memory is of the batch
-of 4 GiB (the size that a stream's limits allow by default); of it the reader's share was measured by itself.
-
-No other row of the growth is used here: those are what the simulation is held against (`reproduced`).
+takes something once a batch and something for each GiB. Both are of two batches of the growth, one tiny, over parts of
+one topic; the other batches over parts of that topic took turns with them, and are what the simulation is held against
+(`reproduced`). So what is compared is a ratio within one run: a machine that is slower on another day is it for both.
 """
 
 from __future__ import annotations
@@ -24,11 +22,9 @@ LANES = 2
 PLAN, READ, INDEX, STITCH = "plan", "read", "index and assign", "stitch"
 VALIDATE, PUBLISH, OFFSETS, BETWEEN = "validate", "publish", "commit offsets", "between steps"
 STEPS = (PLAN, READ, INDEX, STITCH, VALIDATE, PUBLISH, OFFSETS, BETWEEN)
-ANCHOR = "4 GiB"
-_COLD = ("1 GiB", ANCHOR, "16 GiB")
-_WARM = ("four partitions", "one partition, two slices")
-"""Rows of the growth: parts of one large topic, and topics of 1 GiB that were written just before. The largest is only
-measured where there is room for it."""
+SUBMIT, THERE = "spark-submit", "a Spark that is there"
+_WAYS = (SUBMIT, THERE)
+"""In which a batch in Airflow comes to a Spark."""
 _ROUNDING = 0.002
 _ROUNDING_MB_S = 0.2
 _OVERLAP = 0.05
@@ -45,34 +41,35 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a batch takes in it: once, for each GiB, and for each GiB more where the log is not in memory."""
+    """What a batch takes in it: once, and for each GiB."""
 
     once: Cost
     per_gib: Cost
-    cold: Cost
 
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """A row of the measured growth."""
+    """A row of the measured growth. `fitted`: constants are of it; `held`: it has to come out."""
 
     gib: float
     cost: Cost
-    cold: bool
+    fitted: bool
+    held: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     """`chunk`: bytes of the chunks that `steps` were measured with; `a_chunk`: CPU seconds of a small one, by step;
-    `in_airflow`: wall seconds of a batch of 1 MB, by step; `snapshot`: seconds that each of `snapshots` added to
-    plan and publish; `smaller`: bytes sent over bytes on disk, of the signal that shrinks least."""
+    `in_airflow`: wall seconds of a batch of 1 MB, by how it comes to a Spark and by step; `snapshot`: seconds that each
+    of `snapshots` added to plan and publish; `smaller`: bytes sent over bytes on disk, of the signal that shrinks
+    least."""
 
     steps: Mapping[str, Step]
     growth: Mapping[str, Grown]
     chunk: int
     a_chunk: Mapping[str, float]
     index_bytes: int
-    in_airflow: Mapping[str, float]
+    in_airflow: Mapping[str, Mapping[str, float]]
     small_batch_cpu: float
     snapshot: float
     snapshots: int
@@ -85,19 +82,18 @@ class Measured:
 def read_constants(latest: Json, small_records: Json, many_streams: Json, many_runs: Mapping[str, Json]) -> Measured:
     """Raises `ValueError` where figures that belong together contradict each other: somebody has changed them."""
     parts = latest["parts"]
-    warm = parts["side-by-side"]["sticky"]["ours: end to end, warm"]
-    growth = parts["growth"]["rows"]
-    for name, row in {"ours: end to end, warm": warm, **growth}.items():
+    growth, rows = parts["growth"], parts["growth"]["rows"]
+    for name, row in rows.items():
         _agrees_with_itself(name, row)
-    steps = _steps(parts["grown-table"]["steps"]["fresh"], warm, growth[ANCHOR], parts["reader-memory"]["table"])
+    steps = _steps(*(rows[name] for name in growth["fitted"]))
     grown, new = (parts["grown-table"]["steps"][kind] for kind in ("grown", "fresh"))
     more = sum(grown[step]["wall_s"] - new[step]["wall_s"] for step in ("plan", "publish"))
     kept = _snapshots(parts["grown-table"]["table"])
     records = {name: cost["cpu_s"] / small_records["records"] for name, cost in small_records["steps"].items()}
     return Measured(
         steps=steps,
-        growth={name: _grown(growth[name], cold=name in _COLD) for name in (*_COLD, *_WARM) if name in growth},
-        chunk=parts["side-by-side"]["chunk_kib"] << 10,
+        growth={name: _grown(name, growth) for name in rows},
+        chunk=growth["chunk_kib"] << 10,
         a_chunk={
             READ: records["land"],
             INDEX: records["index"] + records["decide what is whole"] + records["assign"],
@@ -113,10 +109,7 @@ def read_constants(latest: Json, small_records: Json, many_streams: Json, many_r
         parsing=many_streams,
         runs=many_runs,
         when={
-            **{
-                name: parts[name]["when"]
-                for name in ("side-by-side", "growth", "grown-table", "airflow", "small-batch")
-            },
+            **{name: parts[name]["when"] for name in ("growth", "grown-table", "airflow", "small-batch")},
             "small records": small_records["when"],
             "many streams": many_streams["when"],
             "many runs": max(found["when"] for found in many_runs.values()),
@@ -134,25 +127,22 @@ def _agrees_with_itself(name: str, row: Json) -> None:
         )
 
 
-def _steps(tiny: Json, warm: Json, anchor: Json, reading: list[list[Any]]) -> dict[str, Step]:
-    once, gib = (
-        _by_step(tiny, tiny["whole"]),
-        _by_step(warm["steps"], {"wall_s": warm["wall_s"], "cpu_s": warm["cpu_s"]}),
-    )
-    size = warm["bytes"] / GIB
-    each = {
-        name: Cost(max(0.0, gib[name].wall - once[name].wall) / size, max(0.0, gib[name].cpu - once[name].cpu) / size)
-        for name in STEPS
-    }
-    read = _cold_reading(reading, anchor["bytes"] / GIB, once[READ], each[READ])
-    whole = _cold_whole(anchor, list(once.values()), list(each.values()))
-    cold = {READ: read, STITCH: Cost(max(0.0, whole.wall - read.wall), max(0.0, whole.cpu - read.cpu))}
-    return {name: Step(once[name], each[name], cold.get(name, Cost(0.0, 0.0))) for name in STEPS}
+def _steps(tiny: Json, small: Json) -> dict[str, Step]:
+    """Lines through what both took."""
+    few, many = _by_step(tiny), _by_step(small)
+    size, more = tiny["bytes"] / GIB, (small["bytes"] - tiny["bytes"]) / GIB
+    found = {}
+    for name in STEPS:
+        wall = max(0.0, many[name].wall - few[name].wall) / more
+        cpu = max(0.0, many[name].cpu - few[name].cpu) / more
+        once = Cost(max(0.0, few[name].wall - wall * size), max(0.0, few[name].cpu - cpu * size))
+        found[name] = Step(once, Cost(wall, cpu))
+    return found
 
 
-def _by_step(steps: Json, whole: Json) -> dict[str, Cost]:
-    """Of a table in which *reassemble* has what it did in Spark, and *whole* what passed between the steps."""
-    found = {name: Cost(row["wall_s"], row["cpu_s"]) for name, row in steps.items()}
+def _by_step(whole: Json) -> dict[str, Cost]:
+    """Of a row in whose steps *reassemble* has what it did in Spark; the whole has what passed between them, too."""
+    found = {name: Cost(row["wall_s"], row["cpu_s"]) for name, row in whole["steps"].items()}
     spark, reassembled = found["Spark"], found["reassemble"]
     named = {name: found[name] for name in (PLAN, READ, VALIDATE, PUBLISH, OFFSETS)}
     named[INDEX] = Cost(reassembled.wall - spark.wall, reassembled.cpu - spark.cpu)
@@ -170,38 +160,29 @@ def _by_step(steps: Json, whole: Json) -> dict[str, Cost]:
     return named
 
 
-def _cold_reading(table: list[list[Any]], gib: float, once: Cost, each: Cost) -> Cost:
-    """Of the reading alone, over the same part of the same large topic."""
-    mb_s, cpu = next((row[2], row[3]) for row in table[1:] if float(row[0]) == gib)
-    wall = gib * GIB / 1e6 / mb_s
-    return Cost(max(0.0, (wall - once.wall) / gib - each.wall), max(0.0, (cpu - once.cpu) / gib - each.cpu))
+def _grown(name: str, growth: Json) -> Grown:
+    row = growth["rows"][name]
+    cost = Cost(row["wall_s"], row["cpu_s"])
+    return Grown(row["bytes"] / GIB, cost, fitted=name in growth["fitted"], held=name in growth["held_out"])
 
 
-def _cold_whole(anchor: Json, once: list[Cost], each: list[Cost]) -> Cost:
-    gib = anchor["bytes"] / GIB
-    found = Cost(anchor["wall_s"], anchor["cpu_s"])
-    return Cost(
-        (found.wall - sum(c.wall for c in once)) / gib - sum(c.wall for c in each),
-        (found.cpu - sum(c.cpu for c in once)) / gib - sum(c.cpu for c in each),
-    )
+def _in_airflow(table: list[list[Any]]) -> dict[str, dict[str, float]]:
+    """A batch of 1 MB by a run of the DAG: seconds of each task, and between them."""
+    ways = [str(title).removesuffix(", s") for title in table[0]]
+    return {way: _tasks({str(row[0]).removeprefix("· "): row[ways.index(way)] for row in table}) for way in _WAYS}
 
 
-def _grown(row: Json, *, cold: bool) -> Grown:
-    return Grown(row["bytes"] / GIB, Cost(row["wall_s"], row["cpu_s"]), cold)
-
-
-def _in_airflow(table: list[list[Any]]) -> dict[str, float]:
-    """A batch of 1 MB by a run of the DAG, Spark by spark-submit: seconds of each task, and between them."""
-    said = {str(row[0]).removeprefix("· "): row[1] for row in table[1:]}
+def _tasks(said: Mapping[str, Any]) -> dict[str, float]:
     return {
         PLAN: said["plan"],
         READ: said["read"],
         INDEX: 0.0,
         STITCH: said["reassemble"],
-        VALIDATE: said["validate"],
+        VALIDATE: said["validate"] + said.get("answered", 0.0),
         PUBLISH: said["publish"],
         OFFSETS: said["commit_offsets"],
-        BETWEEN: said["between tasks"],
+        # Where the gate is open nobody is asked: that task has no slot, and may have no times.
+        BETWEEN: said["between tasks"] + said.get("ask", 0.0),
     }
 
 

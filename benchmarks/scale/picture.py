@@ -10,12 +10,12 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from benchmarks.figures import GIB
-from benchmarks.scale.chains import MEASURED_ON, Form, batch_seconds
+from benchmarks.scale.chains import Form, batch_seconds
 from benchmarks.scale.constants import LANES
 from benchmarks.scale.page import CHUNKS, RATES, Chain, Findings
 
 _STYLES = {CHUNKS[0]: "#1f6f8b", CHUNKS[1]: "#c06014", CHUNKS[2]: "#6b4e9b"}
-_LINES = ("-", ":", "--")
+_LINES = ("-", ":", "-.", "--")
 
 
 def digest_of(all_: Findings) -> str:
@@ -36,17 +36,16 @@ def draw(all_: Findings) -> bytes:
 
 
 def _growth(axes: mpl.axes.Axes, all_: Findings) -> None:
-    rows = [(all_.found.growth[c.name], c) for c in all_.compared]
-    sizes = [0.25 * 2 ** (n / 4) for n in range(33)]
-    for cold, name in ((True, "log not in memory"), (False, "log in memory")):
-        forms = [Form(all_.found.chunk, LANES, gib * GIB, cold=cold) for gib in sizes]
-        walls = [batch_seconds(all_.found, f, f.most, MEASURED_ON) for f in forms]
-        (line,) = axes.plot(sizes, walls, label=f"simulated, {name}", linestyle="-" if cold else "--", color="#1f6f8b")
-        measured = [(row.gib, row.cost.wall) for row, _ in rows if row.cold is cold]
-        axes.scatter(
-            *zip(*measured, strict=True), label=f"measured, {name}", marker="o" if cold else "s", color="#c06014"
-        )
-        line.set_linewidth(1.2)
+    measured = [all_.found.growth[c.name] for c in all_.compared]
+    sizes = [0.0625 * 2 ** (n / 4) for n in range(33)]
+    forms = [Form(all_.found.chunk, LANES, LANES, gib * GIB) for gib in sizes]
+    axes.plot(sizes, [batch_seconds(all_.found, f, f.most) for f in forms], label="simulated", color="#1f6f8b", lw=1.2)
+    for name, marker, color, rows in (
+        ("measured: constants are of these", "s", "#888", [row for row in measured if row.fitted]),
+        ("measured: held out", "o", "#c06014", [row for row in measured if row.held]),
+        ("measured: topics of their own", "x", "#6b4e9b", [row for row in measured if not row.fitted and not row.held]),
+    ):
+        axes.scatter([r.gib for r in rows], [r.cost.wall for r in rows], label=name, marker=marker, color=color)
     axes.set(xscale="log", yscale="log", xlabel="GiB a batch", ylabel="s", title="Batches on two cores")
     axes.legend(loc="lower right")
     axes.grid(alpha=0.25)
@@ -56,13 +55,20 @@ def _one_stream(axes: mpl.axes.Axes, chains: Sequence[Chain]) -> None:
     for n, chain in enumerate(chains):
         label = f"{chain.chunk >> 10} KiB: {chain.name}"
         rates = [rate / 1e6 for rate in chain.rates.values()]
-        axes.plot(list(chain.rates), rates, _LINES[n % 3], marker=".", color=_STYLES[chain.chunk], label=label)
+        axes.plot(
+            [readers for readers, _ in chain.rates],
+            rates,
+            _LINES[n % len(_LINES)],
+            marker=".",
+            color=_STYLES[chain.chunk],
+            label=label,
+        )
     axes.axhline(RATES[0] / 1e6, color="#888", linewidth=0.8)
     axes.text(2, RATES[0] / 1e6 * 1.05, "1 GB/s", color="#555")
     axes.set(
         xscale="log",
         yscale="log",
-        xlabel="readers, and tasks of Spark, a batch",
+        xlabel="readers, and cores of Spark's, a batch",
         ylabel="MB/s",
         title="One stream, extrapolated",
     )

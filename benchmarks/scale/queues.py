@@ -1,9 +1,9 @@
 """Batches in queues: plan, read, stitch and commit, each of one stream after another, streams side by side. Pure.
 
-A discrete simulation, and all it knows: a step has pieces; a piece takes a server of its station for some seconds; who
-comes first is served first. A stream has one batch at a time. It takes what waits, up to its limit; where that left
-something behind, the next one begins at once, otherwise when the stream is due again. So do `run --catch-up` and the
-DAG.
+A discrete simulation, and all it knows: a step has pieces; a piece takes a server of its station for some seconds, and
+one of its pool at the same time, where it has one; of those for which all is free, who came first is served first. A
+stream has one batch at a time. It takes what waits, up to its limit; where that left something behind, the next one
+begins at once, otherwise when the stream is due again. So do `run --catch-up` and the DAG.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ class Work:
     seconds: float
     lands: bool = False
     """From here on its bytes lie in the landing, until the batch ends."""
+    pool: str | None = None
+    """Another station, of which a piece has a server at the same time; while it waits for one it has neither."""
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        return (self.station,) if self.pool is None else (self.station, self.pool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +79,31 @@ Steps = Callable[[float], Sequence[Work]]
 
 
 class _Stations:
-    """Servers that are free, and pieces that wait for one."""
+    """Servers that are free, and pieces that wait for some of them, each in the row of what it waits for."""
 
     def __init__(self, servers: Mapping[str, int]) -> None:
         self.free = dict(servers)
-        self.waiting: dict[str, deque[tuple[_UnderWay, float]]] = {name: deque() for name in servers}
+        self._rows: dict[tuple[str, ...], deque[tuple[int, _UnderWay]]] = {}
+        self._came = 0
 
-    def take(self, station: str) -> tuple[_UnderWay, float] | None:
-        """The next piece that can begin."""
-        if not self.free[station] or not self.waiting[station]:
+    def wait(self, batch: _UnderWay, work: Work) -> None:
+        row = self._rows.setdefault(work.servers, deque())
+        row.extend((self._came + n, batch) for n in range(work.pieces))
+        self._came += work.pieces
+
+    def take(self) -> _UnderWay | None:
+        """The next piece that can begin: its batch."""
+        can = [(row[0][0], servers) for servers, row in self._rows.items() if row and all(map(self.free.get, servers))]
+        if not can:
             return None
-        self.free[station] -= 1
-        return self.waiting[station].popleft()
+        servers = min(can)[1]
+        for name in servers:
+            self.free[name] -= 1
+        return self._rows[servers].popleft()[1]
+
+    def leave(self, work: Work) -> None:
+        for name in work.servers:
+            self.free[name] += 1
 
 
 def simulate(sources: Sequence[Source], servers: Mapping[str, int], steps: Steps, *, until: float) -> Run:
@@ -124,10 +143,9 @@ class _World:
         self._begin_step(now, _UnderWay(source, now, size, waits - size, deque(self.steps(size))))
 
     def end_piece(self, now: float, batch: _UnderWay) -> None:
-        station = batch.steps[0].station
-        self.stations.free[station] += 1
+        self.stations.leave(batch.steps[0])
         batch.pieces -= 1
-        self._serve(now, station)
+        self._serve(now)
         if not batch.pieces:
             batch.steps.popleft()
             if batch.steps:
@@ -142,14 +160,15 @@ class _World:
             self._landed += batch.size
             self.run.landed = max(self.run.landed, self._landed)
         batch.pieces = step.pieces
-        self.stations.waiting[step.station].extend([(batch, step.seconds)] * step.pieces)
-        self._serve(now, step.station)
+        self.stations.wait(batch, step)
+        self._serve(now)
 
-    def _serve(self, now: float, station: str) -> None:
-        while (piece := self.stations.take(station)) is not None:
-            batch, seconds = piece
-            self.run.busy[station] += seconds
-            self.at(now + seconds, batch)
+    def _serve(self, now: float) -> None:
+        while (batch := self.stations.take()) is not None:
+            work = batch.steps[0]
+            for name in work.servers:
+                self.run.busy[name] += work.seconds
+            self.at(now + work.seconds, batch)
 
     def _end_batch(self, now: float, batch: _UnderWay) -> None:
         self._landed -= batch.landed

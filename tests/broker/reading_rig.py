@@ -228,9 +228,14 @@ class Rig:
             str(node) for node in AdminClient({"bootstrap.servers": self.bootstrap}).list_topics(timeout=10).brokers
         ]
 
-    def first_delivered(self, topic: str) -> int | None:
-        """The offset of the first record that a reader of partition 0 gets."""
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "looks-only"})
+    def first_delivered(self, topic: str) -> set[int | None]:
+        """The offsets of the first records that readers of partition 0 get: of its leader, and of the replica in the
+        rack of ours. Each broker cleans its own copy of a log."""
+        racks = {"", self.kafka.options.get("client.rack", "")}
+        return {self._first_delivered(topic, rack) for rack in racks}
+
+    def _first_delivered(self, topic: str, rack: str) -> int | None:
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "looks-only", "client.rack": rack})
         try:
             consumer.assign([TopicPartition(topic, 0, 0)])
             message = consumer.poll(10)

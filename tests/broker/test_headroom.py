@@ -99,6 +99,7 @@ def test_the_alarm_comes_before_the_loss_and_once_and_the_webhook_got_it(
         "stream": STREAM,
         "alarm": "amber",
         "blind": False,
+        "late": False,
         "backlog": lost.room.lost,
         "behind_s": pytest.approx(35 * 60, rel=0.05),
         "left_s": pytest.approx(25 * 60, rel=0.05),
@@ -117,8 +118,8 @@ def test_the_alarm_comes_before_retention_takes_what_waits_behind_an_open_transa
     told: DeploymentRig, webhook: Webhook
 ) -> None:
     assert isinstance(step_plan(told.edges(), PlanRequest()), NothingToDo), "the stream has begun"
-    patient = {"transactional.id": f"hangs-{told.topic}", "transaction.timeout.ms": 900_000}
-    hangs = Producer({"bootstrap.servers": address_for_tests(told.deployment.kafka), **patient})
+    long_time_out = {"transactional.id": f"hangs-{told.topic}", "transaction.timeout.ms": 900_000}
+    hangs = Producer({"bootstrap.servers": address_for_tests(told.deployment.kafka), **long_time_out})
     hangs.init_transactions(30)
     hangs.begin_transaction()
     for p in (0, 1):

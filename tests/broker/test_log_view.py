@@ -24,6 +24,7 @@ from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.raw_log import RawLog
 from wavestitch.local.broker import Broker, run_kafka_tool
 
+START_MS = 1_700_000_000_000
 TAG = Tag("0f8fad5b-d9cb-469f-a165-70867728950e", Generation(3), 14).encode()
 
 
@@ -278,6 +279,30 @@ def test_the_record_batch_that_holds_an_offset_is_known_again_by_its_bytes(broke
     assert log.batches_at(topic, {Partition(0): Offset(2)}) == {0: None}
     with pytest.raises(Transient):
         KafkaLog(as_product(broker.bootstrap), deadline=0.7).batches_at(topic, {Partition(4): Offset(0)})
+
+
+def test_the_time_of_what_lies_at_an_offset_or_next_is_that_of_the_newest_of_its_record_batch(
+    broker: Broker, topic_factory: Any
+) -> None:
+    topic = topic_factory(partitions=2)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 10_000})
+    for ms in (9_000, 5_000):  # both in one record batch
+        producer.produce(topic, b"any", b"w", partition=0, timestamp=START_MS + ms)
+    assert producer.flush(30) == 0
+    Sender(broker.bootstrap, topic).send(1, timestamp=START_MS + 7_000)
+    log = KafkaLog(as_product(broker.bootstrap))
+
+    def since_start(offset: int) -> int | None:
+        (ms,) = log.times_at(topic, {Partition(0): Offset(offset)}).values()
+        return None if ms is None else ms - START_MS
+
+    assert [since_start(at) for at in (0, 1, 2)] == [9_000, 9_000, 7_000]
+    with pytest.raises(Transient):
+        KafkaLog(as_product(broker.bootstrap), deadline=0.7).times_at(topic, {Partition(1): Offset(0)})
+    delete_before(broker.bootstrap, topic, 2)
+    assert since_start(2) == 7_000
+    assert since_start(1) is None
+    assert log.times_at(topic, {}) == {}
 
 
 def test_batches_in_front_of_many_positions_cost_little_more_than_they_have(broker: Broker, topic_factory: Any) -> None:

@@ -130,7 +130,7 @@ def test_a_log_that_was_compacted_in_the_past_names_the_offsets_that_are_gone(ri
     sender.send(50)
     time.sleep(0.2)  # longer than segment.ms: the next record begins a new segment, and the old one may be cleaned
     sender.send(10)
-    wait_for(lambda: rig.first_delivered(topic) == 49, seconds=60)
+    wait_for(lambda: rig.first_delivered(topic) == {49}, seconds=60)
     rig.configure(ResourceType.TOPIC, topic, {"cleanup.policy": "delete"})
     wait_for(lambda: not rig.log.topic(topic).compacted)
     with pytest.raises(DataLost, match=r"offsets \[0, 49\) hold no record, no marker and nothing that") as lost:

@@ -22,7 +22,13 @@ def test_a_batch_and_a_look_are_told_to_prometheus_and_opentelemetry_in_the_same
     tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path
 ) -> None:
     topic = topic_factory(partitions=2, configs=KEPT_AN_HOUR)
-    made = make_deployment_rig(tmp_path / "deployment", bootstrap=broker.bootstrap, topic=topic, java_home=java_home)
+    made = make_deployment_rig(
+        tmp_path / "deployment",
+        bootstrap=broker.bootstrap,
+        topic=topic,
+        java_home=java_home,
+        stream="freshness: 15 s\n",
+    )
     (folder := tmp_path / "collected").mkdir()
     config = made.folder / "wavestitch.toml"
     chunks = cut(recordings(3))

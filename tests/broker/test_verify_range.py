@@ -17,7 +17,7 @@ from tests.builders.ranges import span
 from tests.builders.recordings import START_NS, cut, recordings
 from tests.conftest import TopicFactory
 from tests.deployment_rig import STREAM, DeploymentRig, make_deployment_rig
-from tests.faults.in_process import read_here, stitch_here
+from tests.faults.in_process import read_here
 from tests.product_logins import address_for_tests
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.comparing_edges import VerifyingEdges
@@ -54,7 +54,7 @@ def state(whole: DeploymentRig) -> tuple[Any, ...]:
 
 
 def verify(whole: DeploymentRig, *ranges: OffsetRange, scope: Scope | None = None, **how: Any) -> Verified:
-    parts = {"read": read_here, "submit": stitch_here} | how
+    parts = {"read": read_here} | how
     before = state(whole)
     done = verify_range(
         VerifyingEdges(whole.deployment, STREAM, **parts), VerifyRequest(ranges, scope), watcher=Silent()

@@ -10,7 +10,6 @@ import pytest
 from tests.builders.recordings import cut, recordings
 from tests.conftest import TopicFactory
 from tests.deployment_rig import STREAM, DeploymentRig, eventually, make_deployment_rig
-from tests.postgresql import Postgresql
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest
@@ -47,23 +46,24 @@ def whole_by(
 
 
 @pytest.fixture
-def whole_in_postgresql(
-    tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path, postgresql: Postgresql
+def whole_in(
+    request: pytest.FixtureRequest, tmp_path: Path, broker: Broker, topic_factory: TopicFactory, java_home: Path
 ) -> DeploymentRig:
-    """Its catalog in PostgreSQL."""
+    """Its catalog where the parameter says."""
     return make_deployment_rig(
         tmp_path / "deployment",
         bootstrap=broker.bootstrap,
         topic=topic_factory(partitions=3),
         java_home=java_home,
-        catalog=postgresql.address(postgresql.new_database()),
+        catalog=request.getfixturevalue(request.param),
     )
 
 
-def test_with_a_catalog_in_postgresql_backfill_decisions_rewind_and_what_heals_publish_each_waveform_once(
-    whole_in_postgresql: DeploymentRig,
+@pytest.mark.parametrize("whole_in", ["catalog_in_postgresql", "catalog_by_rest"], indirect=True)
+def test_with_another_catalog_backfill_decisions_rewind_and_what_heals_publish_each_waveform_once(
+    whole_in: DeploymentRig,
 ) -> None:
-    whole = whole_in_postgresql
+    whole = whole_in
     start_ns, hour = time.time_ns(), 3600 * 1_000_000_000
     sent = recordings(6, start_ns=start_ns)  # an hour apart
     chunks = cut(sent)

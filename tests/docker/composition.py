@@ -75,6 +75,11 @@ class Service:
             found.append((source, place, rest == ["ro"]))
         return found
 
+    @property
+    def secrets(self) -> dict[str, str]:
+        """Name of each that it sees to its place in the container."""
+        return {said["source"]: said["target"] for said in self.said.get("secrets", [])}
+
     def scratch(self) -> dict[str, str]:
         """Place of each file system in memory to its options."""
         return dict(str(said).split(":", 1) for said in self.said.get("tmpfs", []))

@@ -155,11 +155,10 @@ class Container:
             # As an engine does: nothing is run from there unless the file says so.
             closed = "nosuid,nodev" if "exec" in options.split(",") else "nosuid,nodev,noexec"
             steps.append(f"mount -t tmpfs -o {closed},{options} tmpfs {root}{place}")
-        steps.append(f"mkdir {root}/run/secrets")
         bound = [(self.composed.hosts, "/etc/hosts", True)]
-        for name in self.service.said.get("secrets", []):
-            steps.append(f"touch {root}/run/secrets/{name}")
-            bound.append((self.composed.secrets[name], f"/run/secrets/{name}", True))
+        for name, place in self.service.secrets.items():
+            steps += [f"mkdir -p {root}{os.path.dirname(place)}", f"touch {root}{place}"]
+            bound.append((self.composed.secrets[name], place, True))
         bound += [(self.composed.volume(source), place, ro) for source, place, ro in self.service.mounts()]
         for source, place, read_only in bound:
             steps.append(f"mount --bind {shlex.quote(str(source))} {root}{place}")

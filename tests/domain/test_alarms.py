@@ -14,6 +14,7 @@ from tests.stack.airflow_home import ROOT, prepare_airflow, write_settings
 from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.failures_told import AGAIN, FailuresTold
 from wavestitch.contracts.quantities import EpochMs, after
+from wavestitch.settings import load_settings
 
 prepare_airflow()
 
@@ -56,6 +57,20 @@ def test_the_run_keeps_what_its_task_failed_with_whoever_was_told(webhook: Webho
     assert fail(KeyError("a secret")) == {"failed_with": "KeyError; the task's log says more"}
     assert fail(Refused("two\nlines")) == {"failed_with": "two\\x0alines"}
     assert len(webhook.told) == 3
+
+
+def test_a_failure_that_was_told_is_not_said_to_have_been_told_to_nobody_where_that_cannot_be_kept(
+    webhook: Webhook, caplog: pytest.LogCaptureFixture
+) -> None:
+    landing = load_settings().landing
+    landing.mkdir(parents=True, exist_ok=True)
+    (landing / ".failures").write_text("in the way of what was told")
+    for _ in range(2):
+        fail(Refused("no"))
+    assert len(webhook.told) == 2
+    said = [record.getMessage() for record in caplog.records if record.name == "wavestitch.flows.alarms"]
+    assert len(said) == 2
+    assert all(line.startswith("this failure was told, and is told again with the next run") for line in said), said
 
 
 def test_what_was_not_taken_is_told_with_the_next_failure(webhook: Webhook) -> None:

@@ -161,6 +161,8 @@ def test_lessons_are_repeats_that_say_more_and_what_is_held_stays_among_them() -
     given = [chunk("0/?c", 0), chunk("0/1", 1), chunk("0/1", 2), chunk("0/1d", 3), chunk("0/?c", 4)]
     found = assemble(given, _LIMITS)["w"]
     assert (offsets(found.pieces), offsets(found.lessons)) == ("0", "4 1 3")
+    twice = [chunk(text, n) for n, text in enumerate(("0/3", "1/3", "0/2", "1/2", "0/2", "1/?"))]
+    assert offsets(assemble(twice, _LIMITS)["w"].lessons) == "2 3 5", "of each copy of the whole every chunk"
     nearer = [chunk("0/?-c", 0), chunk("0/?", 1), chunk("0/?", 2)]
     assert offsets(assemble(nearer, _LIMITS)["w"].lessons) == "1", "its time makes the start plausible"
     later = [chunk("0/?c", 0), chunk("0/1+", 1), chunk("0/1+", 2)]

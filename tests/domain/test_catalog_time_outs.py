@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import socket
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -21,7 +23,7 @@ from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.stream_tables import StreamTables
 
 SHORT = TimeOuts(connect=1.0, answer=1.0)
-PATIENCE = 60.0
+DEADLINE_SECONDS = 60.0
 """Seconds; a wait that nothing bounds would be one for ever."""
 
 
@@ -35,7 +37,7 @@ def silent() -> Iterator[int]:
 def answer_of(act: Any) -> Any:
     pool = ThreadPoolExecutor(1)
     try:
-        return pool.submit(act).result(PATIENCE)
+        return pool.submit(act).result(DEADLINE_SECONDS)
     finally:
         pool.shutdown(wait=False)
 
@@ -103,3 +105,17 @@ def test_the_settings_say_how_long_and_are_what_a_deployment_opens_its_catalog_w
     )
     assert Deployment(settings).catalog_settings().time_outs == TimeOuts(10, 5)
     assert TimeOuts() == TimeOuts(settings.tables.connect_timeout, 60)
+
+
+def test_a_rest_catalog_that_is_dropped_leaves_no_connection_open(tmp_path: Path) -> None:
+    with rest_catalog(tmp_path) as (settings, _):
+        catalog = open_catalog(settings)
+        assert catalog.list_namespaces() == []
+        pools = vars(catalog)["_session"].adapters["http://"].poolmanager.pools
+        (connection,) = (pools.get(key).pool.queue[-1] for key in list(pools.keys()))
+        ended = weakref.ref(catalog)
+        assert connection.sock is not None
+        del catalog
+        gc.collect()
+        assert ended() is None
+        assert connection.sock is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.builders.heads import make_row
@@ -43,3 +44,13 @@ def test_a_damaged_row_is_named_and_the_others_are_shown(rig: Rig) -> None:
     (remark,) = [r for r in facts.remarks if "damaged" in r]
     assert f"the history's row of head {facts.head.sequence}, decision f0f0" in remark
     assert BriefFacts().of(rig.deployment, STREAM).problem == ""
+
+
+def test_the_last_rows_of_years_in_one_file_are_few_to_read(rig: Rig) -> None:
+    rows = [make_row(sequence=n, decision=f"{n:032x}") for n in range(20_000)]
+    stored = rig.tables.stored()[2]
+    (path,) = stored.write(stored.ensure(), history_batches(rows))
+    file = pq.ParquetFile(path.removeprefix("file://"))
+    groups = [file.metadata.row_group(n) for n in range(file.num_row_groups)]
+    assert sum(g.num_rows for g in groups) == len(rows)
+    assert max(g.total_byte_size for g in groups) <= 1 << 20

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from spark_apps.in_process import stitch_here
 from tests.builders.published_bytes import published_bytes
 from tests.domain.held_rig import ONE, TWO, held_rig
 from tests.domain.maintenance_rig import Rig
-from tests.hostile.landed_deployment import stitch_here
 from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
 from tests.stack.answering import answer_at_once
 from tests.stack.dag_lab import Run, asset_events, run_here

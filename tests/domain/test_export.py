@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars
+import pymseed
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +29,8 @@ from wavestitch.reading.export import check_rows, export_name, file_format, writ
 from wavestitch.reading.formats.file_format import FileFormat
 from wavestitch.reading.waveform import Waveform
 
-pytestmark = pytest.mark.filterwarnings("error")
+# wfdb asks pandas for what goes some day.
+pytestmark = pytest.mark.filterwarnings("error", "ignore:The inplace keyword:DeprecationWarning")
 
 
 def write(waveform: Waveform, to: Format, into: Path) -> Path:
@@ -234,6 +237,56 @@ def test_a_file_that_is_read_back_otherwise_or_cannot_be_written_is_not_there(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_behind_a_leap_second_every_record_of_miniseed_has_the_time_of_its_samples(tmp_path: Path) -> None:
+    begin = (1_483_228_800 - 300) * 10**9
+    one = make_waveform(np.arange(60_000) % 99, sampling_rate_hz=100.0, start_time_ns=begin)
+    path = write(one, "mseed", tmp_path)
+    same_as_sent(one, "mseed", path)
+    with pymseed.MS3Record.from_file(path) as records:
+        seen = [(r.starttime, r.samplecnt) for r in records]
+    assert [start for start, _ in seen] == one.times[np.cumsum([0, *(n for _, n in seen)])[:-1]].astype(int).tolist()
+
+
+def test_a_record_of_miniseed_that_begins_at_another_time_than_its_samples_is_found(tmp_path: Path) -> None:
+    path = write(make_waveform([1] * 20_000), "mseed", tmp_path)
+    with pymseed.MS3Record.from_file(path) as records:
+        first, *others = [r.record for r in records]
+    path.write_bytes(b"".join([first, first, *others[1:]]))
+    with pytest.raises(BadInput, match=r"a record that begins at .* ns, not"):
+        file_format("mseed").read(path, "")
+
+
+@pytest.mark.parametrize(("rate", "count"), [(0.5, 5000), (0.001, 999), (0.1, 1000)])
+def test_what_edf_takes_it_takes_whatever_the_names_lengths(tmp_path: Path, rate: float, count: int) -> None:
+    for n in (*range(4), *range(12, 20)):
+        one = make_waveform([1] * count, sampling_rate_hz=rate, adc_gain=1000.0, source="s" * n)
+        start = 1_700_000_000 * 10**9 + n % 2 * 1000
+        late = make_waveform([1] * count, sampling_rate_hz=rate, source=one.source, start_time_ns=start)
+        for each in (one, late):
+            assert broken_rule(each.row, "edf") is None
+        same_as_sent(late, "edf", write(late, "edf", tmp_path / f"late{n}"))
+        same_as_sent(one, "edf", write(one, "edf", tmp_path / f"one{n}"))
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+@pytest.mark.parametrize("to", FORMATS)
+def test_files_are_for_owner_and_group_whatever_the_mask_which_stays_the_process_s_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: Format, mask: int
+) -> None:
+    def changed(_: object) -> int:
+        raise AssertionError("threads share it")
+
+    before = os.umask(mask)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "umask", changed)
+            path = write(make_waveform([1] * 360), to, tmp_path / "files")
+    finally:
+        os.umask(before)
+    modes = {stat.S_IMODE(p.stat().st_mode) for p in [path, *path.rglob("*")] if p.is_file()}
+    assert modes == {0o640}
+
+
 def test_an_id_is_no_path_and_two_ids_are_two_names(tmp_path: Path) -> None:
     names = {export_name(name) for name in PATHS}
     assert len(names) == len(set(PATHS)) == len({n.lower() for n in names})
@@ -251,3 +304,15 @@ def test_a_library_that_is_not_installed_is_said_by_name_and_how_to_get_it(monke
     monkeypatch.delitem(sys.modules, "wavestitch.reading.formats.hdf5_file", raising=False)
     with pytest.raises(BadInput, match=r"export to hdf5 needs h5py, which is not installed; .*wavestitch\[export\]"):
         file_format("hdf5")
+
+
+def test_a_file_system_without_hard_links_is_said_for_what_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", none)
+    with pytest.raises(BadInput, match=rf"file system of {tmp_path} does not take hard links .* on another one"):
+        write(make_waveform([1] * 360), "npz", tmp_path)
+    assert list(tmp_path.iterdir()) == []

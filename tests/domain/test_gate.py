@@ -22,6 +22,7 @@ from wavestitch.contracts.stream import Expectation, parse_stream
 from wavestitch.contracts.verdict import Verdict
 from wavestitch.validation.checkpoint import run_checkpoint
 from wavestitch.validation.gate import check_expectations
+from wavestitch.validation.suite import build_suite
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -252,6 +253,22 @@ expectations:
     expectations = parse_stream(yaml, name="s").expectations
     assert check_expectations(expectations) == []
     assert validate(table(row(0)), *expectations) == Verdict({}, (), (), rows=1, expectations=3)
+
+
+def test_great_expectations_is_given_the_columns_that_are_named_and_no_others() -> None:
+    where = {"type": "nullity", "column": {"name": "units"}, "is_null": False}
+    suite = build_suite(
+        [
+            expect("table_row_count_to_equal", value=1),
+            expect("column_values_to_match_regex", column="channel", regex="Z"),
+            expect("column_max_to_be_between", column="physical_max", max_value=5, row_condition=where),
+            expect("column_pair_values_to_be_equal", column_A="sample_min", column_B="sample_max"),
+            expect("compound_columns_to_be_unique", column_list=["source", "day"]),
+        ],
+        table(row(0)),
+    )
+    assert suite.looked_at == {"physical_max", "sample_min", "sample_max", "source", "day"}
+    assert [*suite.columns] == ["matches_1", "condition_2"]
 
 
 def test_equal_expectations_count_each() -> None:

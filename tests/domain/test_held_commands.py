@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from spark_apps.in_process import stitch_here
 from tests.builders.published_bytes import published_bytes
 from tests.domain.held_rig import ONE, OTHER, TWO, held_rig
 from tests.domain.maintenance_rig import Rig
-from tests.hostile.landed_deployment import stitch_here
 from wavestitch import cli_held
 from wavestitch.batch import held_decision
 from wavestitch.batch.deployment import Deployment

@@ -5,6 +5,8 @@ On the memory edges, by the product's own steps; all guarantees hold after every
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import xxhash
 
@@ -12,6 +14,7 @@ from tests.builders.records import letter, metadata
 from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from wavestitch.batch.rewind import apply_rewind, plan_rewind
 from wavestitch.batch.rewind_target import Target
+from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.quantities import Partition
 
@@ -29,6 +32,117 @@ def send_saying(
 ) -> None:
     one = letter("w", seq, value, meta=metadata(T), count=count, digest=digest)
     world.bench.log.append(Partition(0), at, one.key, one.headers, one.value)
+
+
+GOOD = xxhash.xxh3_128(ONE + TWO).hexdigest()
+
+
+def send_whole(world: World, *, count: int | None = 2, digest: str | None = None) -> None:
+    for seq, value in enumerate((ONE, TWO)):
+        send_saying(world, seq, value, digest, count=count)
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.parametrize(("wrong", "right"), [({"count": 3}, {}), ({"digest": WRONG}, {"digest": GOOD})])
+def test_of_a_waveform_that_was_sent_wrong_and_then_right_the_right_one_is_there_to_be_picked(
+    world: World, wrong: dict[str, Any], right: dict[str, Any], batches: int
+) -> None:
+    send_whole(world, **wrong)
+    if batches == 2:
+        world.ingest()
+    send_whole(world, **right)
+    world.ingest()
+    world.decide(HeldAction.PICK, "w", pick="last")
+    assert world.published() == {"w": ONE + TWO}
+
+
+def test_what_was_discarded_under_one_count_and_came_again_under_another_is_all_there_once_restored(
+    world: World,
+) -> None:
+    send_whole(world, count=3)
+    world.ingest()
+    world.decide(HeldAction.DISCARD, "w")
+    send_whole(world)
+    world.ingest()
+    world.decide(HeldAction.RESTORE, "w")
+    world.decide(HeldAction.REDRIVE, "w")
+    assert world.held() == {"w": {"conflict"}}
+    world.decide(HeldAction.PICK, "w", pick="last")
+    assert world.published() == {"w": ONE + TWO}
+
+
+def test_what_was_discarded_for_its_digest_and_came_again_under_the_right_one_is_there_to_be_picked(
+    world: World,
+) -> None:
+    send_whole(world, digest=WRONG)
+    world.ingest()
+    with pytest.raises(Refused, match="has other bytes than its ws-digest says, and will have"):
+        world.decide(HeldAction.REDRIVE, "w")
+    world.decide(HeldAction.DISCARD, "w")
+    send_whole(world, digest=GOOD)
+    world.ingest()
+    world.decide(HeldAction.RESTORE, "w")
+    assert world.held() == {"w": {"digest_mismatch"}}
+    world.decide(HeldAction.REDRIVE, "w")
+    assert world.held() == {"w": {"conflict"}}
+    world.decide(HeldAction.PICK, "w", pick="last")
+    assert world.published() == {"w": ONE + TWO}
+
+
+@pytest.mark.parametrize("order", [(None, WRONG, GOOD), (WRONG, GOOD, None)])
+def test_what_a_pick_discarded_stays_away_from_a_rewind_though_a_silent_copy_was_kept(
+    world: World, order: tuple[str | None, ...]
+) -> None:
+    for digest in order:
+        send_saying(world, 0, ONE, digest, count=2)
+    world.ingest()
+    world.decide(HeldAction.PICK, "w", pick=f"0:{order.index(GOOD)}")
+    assert world.held() == {"w": {"open", "discarded"}}
+    log, tables = world.bench.log, world.bench.tables
+    back = plan_rewind(world.stream, Target(word="earliest"), log=log, tables=tables, who="ops", why="again")
+    apply_rewind(world.stream, back, accept_skip=False, log=log, tables=tables)
+    world.ingest()
+    assert world.held() == {"w": {"open", "discarded"}}
+    send_saying(world, 1, TWO, GOOD, count=2)
+    world.ingest()
+    assert world.published() == {"w": ONE + TWO}
+
+
+def test_what_was_parked_under_one_count_and_came_again_under_another_is_all_there_once_redriven(world: World) -> None:
+    send_whole(world)
+    world.ingest(park=True)
+    send_whole(world, count=3)
+    world.ingest()
+    world.decide(HeldAction.REDRIVE, "w")
+    assert world.held() == {"w": {"conflict"}}
+    world.decide(HeldAction.PICK, "w", pick="last")
+    assert world.held() == {"w": {"open", "discarded"}}
+    world.send("w", 2, OTHER, count=3)
+    world.ingest()
+    assert world.published() == {"w": ONE + TWO + OTHER}
+
+
+def test_a_copy_that_is_silent_about_the_whole_is_there_to_be_picked_with_what_is_not(world: World) -> None:
+    world.send("w", 0, ONE, count=3)
+    world.send("w", 1, TWO, count=3)
+    world.ingest()
+    world.send("w", 0, ONE, count=None)
+    world.ingest()
+    world.send("w", 1, TWO, count=2)
+    world.ingest()
+    assert world.held() == {"w": {"conflict"}}
+    world.decide(HeldAction.PICK, "w", pick="last")
+    assert world.published() == {"w": ONE + TWO}
+
+
+def test_of_two_copies_one_of_which_is_picked_no_chunk_of_the_other_is_missed_by_a_verification(world: World) -> None:
+    world.send("w", 0, ONE, count=1)
+    send_whole(world)
+    world.ingest()
+    world.decide(HeldAction.PICK, "w", pick="first")
+    assert world.published() == {"w": ONE}
+    kept = {(r.held.chunk.seq, r.held.chunk.count, r.held.reason.value) for r in world.bench.tables.held_rows()}
+    assert {(0, 2, "discarded"), (1, 2, "discarded")} <= kept
 
 
 def without_count(world: World) -> None:

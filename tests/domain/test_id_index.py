@@ -115,6 +115,15 @@ def test_only_files_that_have_one_of_the_ids_are_opened(tables, opened):
     assert opened == []
 
 
+def test_what_no_id_can_be_is_in_no_file_and_the_index_stays(tables, index, tmp_path, caplog):
+    publish(tables, ["a"], ["b"])
+    assert list(index.files_of(tables.waveforms(), ["a"]).values()) == [{"a"}]
+    (kept,) = (p.stat().st_ino for p in (tmp_path / "ids").iterdir())
+    assert index.files_of(tables.waveforms(), ["\ud800"]) == {}
+    assert [p.stat().st_ino for p in (tmp_path / "ids").iterdir()] == [kept]
+    assert caplog.messages == []
+
+
 def test_it_says_which_file_has_which_id(tables, index):
     publish(tables, ["a", "b"], ["c"])
     found = index.files_of(tables.waveforms(), ["a", "b", "c", "nowhere"])

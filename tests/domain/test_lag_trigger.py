@@ -19,6 +19,7 @@ from tests.fakes.kept_partition import Visibility
 from wavestitch.batch.backfill import step_plan_backfill
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.deployment_edges import DeploymentEdges
+from wavestitch.batch.kept_told import kept_told
 from wavestitch.batch.lag_trigger import Start, start_by_lag, waits
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.steps import step_plan
@@ -26,9 +27,10 @@ from wavestitch.batch.stream_facts import stream_facts
 from wavestitch.batch.watch import watch_stream, watch_streams
 from wavestitch.contracts.batch_row import batch_row_from_json, describe_head
 from wavestitch.contracts.errors import BadInput, WavestitchError
+from wavestitch.contracts.headroom import Alarm
 from wavestitch.contracts.plan import Plan, Scope
 from wavestitch.contracts.position import Head, Position
-from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partition, epoch_ms
+from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Milliseconds, Offset, Partition, epoch_ms
 from wavestitch.contracts.stream import parse_stream
 
 P0 = Partition(0)
@@ -253,3 +255,28 @@ def test_it_is_not_started_again_right_after_a_batch_that_did_not_get_through(ri
     now, why, stands = looked(rig)
     assert (now, stands) == (False, False)
     assert "1 batches were planned where it stands and have not got through" in why
+
+
+def test_who_is_near_retention_is_seen_to_be_where_nobody_can_be_told_and_told_once_somebody_can(rig: Rig) -> None:
+    begun(rig, 0)
+    hour = Milliseconds(3_600_000)
+    rig.log.retention_ms = hour
+    rig.log.append(P0, timestamp_ms=hour, key=None, headers=(), value=b"x")
+    config, landing = rig.folder / "wavestitch.toml", rig.deployment.settings.landing
+    with listening_webhook() as hook:
+        config.write_text(f'{config.read_text()}[notify]\nwebhook = "{hook.address}"\n')
+        rig.read_settings({"WAVESTITCH_CONFIG": str(config)})
+
+        def look(minute: int, answer: int) -> tuple[Alarm, Alarm, bool]:
+            """The colour that is kept as seen, the one that is kept as told, and whether anything was to be told."""
+            hook.status = answer
+            seen = watch_stream(rig.deployment, STREAM, now=EpochMs(hour + minute * 60_000))
+            kept = kept_told(landing, STREAM)
+            return kept.seen, kept.alarm, seen.told
+
+        assert look(58, 503) == (Alarm.RED, Alarm.GREEN, True)
+        assert look(40, 503) == (Alarm.AMBER, Alarm.GREEN, True)
+        assert look(59, 204) == (Alarm.RED, Alarm.RED, True)
+        assert look(59, 503) == (Alarm.RED, Alarm.RED, False)
+        assert look(1, 503) == (Alarm.GREEN, Alarm.RED, True)
+        assert look(1, 204) == (Alarm.GREEN, Alarm.GREEN, True)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from spark_apps.in_process import stitch_here
 from tests.builders.sending import send_chunk
 from tests.conftest import ROOT
 from tests.deployment_rig import STREAM
@@ -24,7 +25,6 @@ from tests.hostile.landed_deployment import (
     make_landed_deployment,
     reader_of,
     run_landed_batch,
-    stitch_here,
 )
 from wavestitch import cli, cli_held, cli_promote, cli_rewind, cli_undo, cli_verify, cli_waveforms
 from wavestitch.batch import comparing_edges, run
@@ -60,7 +60,7 @@ class Operator:
 
         class Verifying(VerifyingEdges):
             def __init__(self, _deployment: Any, stream: str, *, definition: Any = None) -> None:
-                super().__init__(fake, stream, definition=definition, read=reader_of(fake), submit=stitch_here)
+                super().__init__(fake, stream, definition=definition, read=reader_of(fake))
 
         monkeypatch.setattr(comparing_edges, "VerifyingEdges", Verifying)
         for module in (cli, cli_held, cli_promote, cli_rewind, cli_undo, cli_verify, cli_waveforms):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from spark_apps.in_process import stitch_here
 from tests.builders.published_bytes import published_bytes
 from tests.builders.sending import send_chunk
 from tests.deployment_rig import STREAM, DeploymentRig
@@ -16,11 +17,10 @@ from tests.hostile.landed_deployment import (
     make_landed_deployment,
     reader_of,
     run_landed_batch,
-    stitch_here,
 )
 from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
 from tests.stack.answering import answer_at_once
-from tests.stack.dag_lab import Run, clear_here, run_here
+from tests.stack.dag_lab import Run, clear_here, run_here, set_in_flows
 from wavestitch.batch.comparing_edges import VerifyingEdges
 from wavestitch.batch.deployment_edges import DeploymentEdges
 
@@ -40,11 +40,9 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DeploymentRig:
             send_chunk(fake.memory, name, seq, b"\1\0", at_ms=T, start_ms=T, count=count)
     run_landed_batch(fake)
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(made.folder / "wavestitch.toml"))
-    from wavestitch.flows import batch_tasks  # noqa: PLC0415 - loads Airflow, whose home is prepared first
-
-    reads: dict[str, Any] = {"read": reader_of(fake), "submit": stitch_here}
-    monkeypatch.setattr(batch_tasks, "edges_of", lambda stream: DeploymentEdges(fake, stream, **reads))
-    monkeypatch.setattr(batch_tasks, "comparing_edges_of", lambda stream: VerifyingEdges(fake, stream, **reads))
+    reads: dict[str, Any] = {"read": reader_of(fake)}
+    set_in_flows(monkeypatch, "edges_of", lambda stream: DeploymentEdges(fake, stream, submit=stitch_here, **reads))
+    set_in_flows(monkeypatch, "comparing_edges_of", lambda stream: VerifyingEdges(fake, stream, **reads))
     make_database()
     return made
 

@@ -14,15 +14,16 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from rich.table import Table
 
 import wavestitch
-from tests.builders.table_rows import NOON, first_head, published_row, stage
+from tests.builders.table_rows import NOON, published_row, stage
 from tests.builders.waveforms import make_waveform
 from tests.conftest import ROOT
-from wavestitch import cli, cli_waveforms
+from tests.domain.reading_rig import declare_streams, publish, row
+from wavestitch import cli, cli_waveforms, terminal
 from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.contracts.quantities import time_ns
-from wavestitch.contracts.sample_kinds import SampleType
 from wavestitch.reading.drawing import draw
 from wavestitch.reading.sketch import sketch
 from wavestitch.settings import load_settings
@@ -32,39 +33,15 @@ from wavestitch.tables.lookup.row_filter import is_in
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-def row(name: str, seconds: int, **changes):
-    start = NOON + timedelta(seconds=seconds)
-    made = published_row(name, start=start, size=7200)
-    end = start + timedelta(seconds=3599 / 360)
-    said = {"source": "monitor-1", "channel": "II", "units": "mV", "sampling_rate_hz": 360.0, "adc_gain": 200.0}
-    return {**made, **said, "baseline": 0.0, "end_time": end, "meta": '{"device": "A7"}', **changes}
-
-
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "streams").mkdir()
-    for name in ("ecg", "empty"):
-        (tmp_path / "streams" / f"{name}.yaml").write_text(f"topic: {name}\ngroup: {name}\n")
-    (tmp_path / "wavestitch.toml").write_text(
-        f'landing = "{tmp_path}/landing"\ndocs = "{tmp_path}/docs"\nstreams = "{tmp_path}/streams"\n'
-        f'cache = "{tmp_path}/cache"\n[kafka]\nbootstrap = "127.0.0.1:1"\n'
-        f'[tables]\nuri = "sqlite:///{tmp_path}/catalog.db"\nwarehouse = "file://{tmp_path}/warehouse"\n'
-    )
-    monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
+    monkeypatch.setenv("WAVESTITCH_CONFIG", str(declare_streams(tmp_path)))
     return load_settings()
 
 
 @pytest.fixture
 def ecg(settings):
     return wavestitch.open("ecg")
-
-
-def publish(opened, *rows, samples: SampleType = "int") -> None:
-    tables = opened._tables
-    head = tables.head()
-    name = f"f{0 if head is None else head.sequence}"
-    staged = stage(tables.data_folder(), name, rows, samples=tables.sample_type() or samples)
-    tables.commit(head, first_head() if head is None else head.next(), [staged])
 
 
 def test_every_line_of_the_page_does_what_it_says(ecg, tmp_path, monkeypatch):
@@ -92,7 +69,7 @@ def test_settings_may_be_given_and_what_is_not_there_is_refused(settings, monkey
 @pytest.mark.parametrize("asked", [{"start": "noon"}, {"start": datetime(2026, 1, 5)}, {"end": "2026-01-05"}])
 def test_times_that_are_none_or_have_no_zone_are_refused(ecg, asked):
     publish(ecg, row("m1-0", 0))
-    with pytest.raises(BadInput, match=r"is no time|no time zone"):
+    with pytest.raises(BadInput, match=r"is not a time|no time zone"):
         list(ecg.waveforms(**asked))
 
 
@@ -191,6 +168,32 @@ def test_the_command_lists_what_is_published_and_reads_no_samples(ecg, monkeypat
     assert "V5" in run("v5")
 
 
+def test_a_list_has_all_of_each_id_and_of_each_rate_one_line_each_in_a_pipe(ecg, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    long = "ward-7/monitor-1/2026-01-05T12:00:00Z/lead-II/000000"
+    publish(ecg, row(f"{long}1", 0), row(f"{long}2", 10, sampling_rate_hz=359.9999999))
+    cli_waveforms.waveforms("ecg")
+    _, one, other = capsys.readouterr().out.splitlines()
+    assert one.split() == [f"{long}1", "monitor-1", "II", "2026-01-05", "12:00:00.000000", "10", "360", "3600", "mV"]
+    assert other.split()[0] == f"{long}2"
+    assert other.split()[6] == "359.9999999"
+
+
+def test_in_a_narrow_terminal_what_is_long_is_folded(capsys):
+    table = Table(box=None)
+    table.add_column("waveform")
+    table.add_row("a" * 70)
+    terminal.HarmlessConsole(width=40, force_terminal=True).print_table(table)
+    assert capsys.readouterr().out.count("a") == 70 + "waveform".count("a")
+
+
+def test_bytes_that_are_no_utf8_are_refused_by_the_command(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["wavestitch", "held", "ecg", "show", "\udcff"])
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    assert r"the command has '\udcff', which is no text in UTF-8" in " ".join(capsys.readouterr().err.split())
+
+
 def test_the_command_exports_what_is_asked_for_and_nothing_where_one_does_not_fit(ecg, monkeypatch, capsys, tmp_path):
     publish(ecg, row("m1-0", 0), row("m1-1", 10), row("odd", 20, channel="V5", adc_gain=-1.0))
     into = tmp_path / "files"
@@ -216,6 +219,9 @@ def test_the_command_exports_what_is_asked_for_and_nothing_where_one_does_not_fi
     assert run("m1-0", "--to", "edf") == 2
     assert "exists already, for waveform 'm1-0'" in capsys.readouterr().err
     assert run("unknown", "--to", "edf") == 2
+    assert run("m1-0", "unknown", "--to", "hdf5") == 2
+    assert "published waveform that is meant, e.g. 'unknown': leave" in " ".join(capsys.readouterr().err.split())
+    assert not list(into.glob("*.h5"))
     assert run("m1-0", "--to", "doc") == 2
 
 
@@ -244,6 +250,13 @@ def test_a_plot_is_for_owner_and_group_whatever_the_umask_and_follows_no_link(ec
         cli_waveforms.plot("ecg", "m1-0", tmp_path / "link.png")
     assert sorted(p.name for p in tmp_path.glob("*.png") if p.name != "link.png") == ["one.png"]
     assert not list(tmp_path.glob(".*.tmp"))
+
+
+def test_what_no_axis_of_a_picture_reaches_is_refused_by_name(tmp_path):
+    for least, most in ((-1e300, 1e300), (5e-324, 0), (np.nan, np.inf)):
+        draw(make_waveform([least, most], sample_format="f64le", adc_gain=1.0), tmp_path / f"{most}.png")
+    with pytest.raises(BadInput, match=r"'m1-0' reaches to 1\.7e\+308 mV; a picture's axis goes to 1e\+300"):
+        draw(make_waveform([1.7e308], sample_format="f64le", adc_gain=1.0), tmp_path / "far.png")
 
 
 def test_in_a_terminal_a_waveform_is_dots_from_its_least_to_its_greatest_sample(ecg, capsys):
@@ -301,7 +314,7 @@ class TestSeries:
 
     def test_of_several_channels_one_is_named(self, ecg):
         publish(ecg, row("m1-0", 0), row("v5", 0, channel="V5"))
-        with pytest.raises(BadInput, match="channels II, V5; name one"):
+        with pytest.raises(BadInput, match=r"channels, e\.g\. II and V5; name one"):
             self.ask(ecg)
         assert self.ask(ecg, channel="V5").waveforms == ("v5",)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from tests.hostile.landed_deployment import (
     make_landed_deployment,
     reader_of,
     run_landed_batch,
-    stitch_here,
 )
 from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
 from tests.stack.dag_lab import run_here
@@ -34,6 +34,7 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verification import Agreement, Compared
+from wavestitch.settings_sections import Spark
 
 prepare_airflow()
 T = 1_767_614_400_000
@@ -75,7 +76,7 @@ def state(whole: DeploymentRig) -> tuple[Any, ...]:
 
 def verify(whole: DeploymentRig, *ranges: OffsetRange, scope: Scope | None = None, batch: str = "") -> Verified:
     before = state(whole)
-    edges = VerifyingEdges(whole.deployment, STREAM, read=reader_of(fake(whole)), submit=stitch_here)
+    edges = VerifyingEdges(whole.deployment, STREAM, read=reader_of(fake(whole)))
     done = verify_range(edges, VerifyRequest(ranges, scope, batch), watcher=Silent())
     assert state(whole) == before
     return done
@@ -139,6 +140,16 @@ def test_what_an_expectation_refuses_today_is_newly_failing_and_the_next_ingest_
     assert run_landed_batch(fake(whole))["waveforms"]["published"] == 1
 
 
+def test_no_spark_is_asked_whichever_the_settings_name(whole: DeploymentRig) -> None:
+    away = Spark(remote="sc://127.0.0.1:9", token=f"file:{whole.folder}/nowhere", java_home=whole.folder / "nowhere")
+    settings = whole.deployment.settings.model_copy(update={"spark": away})
+    deployment = replace(fake(whole), settings=settings)
+    done = verify_range(
+        VerifyingEdges(deployment, STREAM, read=reader_of(fake(whole))), VerifyRequest(), watcher=Silent()
+    )
+    assert [one.found for one in done.waveforms] == [Agreement.SAME] * 4
+
+
 def test_an_ingest_beside_it_is_not_compared_with_and_is_not_disturbed(whole: DeploymentRig) -> None:
     reads = reader_of(fake(whole))
 
@@ -148,7 +159,7 @@ def test_an_ingest_beside_it_is_not_compared_with_and_is_not_disturbed(whole: De
         return reads(**how)
 
     before = whole.deployment.tables(STREAM).head()
-    edges = VerifyingEdges(whole.deployment, STREAM, read=read, submit=stitch_here)
+    edges = VerifyingEdges(whole.deployment, STREAM, read=read)
     done = verify_range(edges, VerifyRequest((span(0, 0, 4),)), watcher=Silent())
     assert before is not None
     assert done.snapshot_id == before.snapshot_id
@@ -160,7 +171,7 @@ def test_a_verification_that_fails_leaves_nothing_behind(whole: DeploymentRig) -
         raise KeyError("a fault")
 
     before = state(whole)
-    edges = VerifyingEdges(whole.deployment, STREAM, read=fail, submit=stitch_here)
+    edges = VerifyingEdges(whole.deployment, STREAM, read=fail)
     with pytest.raises(KeyError):
         verify_range(edges, VerifyRequest(), watcher=Silent())
     assert state(whole) == before
@@ -173,7 +184,7 @@ def in_this_process(whole: DeploymentRig, monkeypatch: pytest.MonkeyPatch) -> De
     class Here(VerifyingEdges):
         def __init__(self, _deployment: Any, stream: str, *, definition: Stream | None = None, **_how: Any) -> None:
             reads = reader_of(fake(whole))
-            super().__init__(whole.deployment, stream, definition=definition, read=reads, submit=stitch_here)
+            super().__init__(whole.deployment, stream, definition=definition, read=reads)
 
     monkeypatch.setenv("WAVESTITCH_CONFIG", str(whole.folder / "wavestitch.toml"))
     monkeypatch.setattr(comparing_edges, "VerifyingEdges", Here)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders.ranges import span
 from tests.builders.streams import make_stream
-from tests.domain.held_world import ONE, TWO, T, World
+from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from tests.domain.test_verify_range import found, verify
 from tests.fakes.batch import Carrying, FakeEdges, run_batch
 from wavestitch.batch.plan import PlanRequest
@@ -105,3 +105,23 @@ def test_what_a_backfill_published_before_the_beginning_of_a_stream_is_missing_w
     run_batch(world.bench, world.stream, EVERYTHING, clock_ms=world.now_ms)
     without_row(world, "v")
     assert found(verify(world, span(0, 0, 4))) == {"v": Agreement.MISSING_IN_TABLE, "w": Agreement.SAME}
+
+
+@pytest.mark.parametrize("held_before", [True, False])
+def test_what_a_backfill_left_of_what_is_skipped_is_skipped_whatever_else_it_published(held_before: bool) -> None:
+    world = World()
+    sent(world, "w")
+    world.send("x", 0, ONE, count=2 if held_before else 1)
+    world.ingest()
+    world.send("w", 1, OTHER)  # contradicts the row
+    world.send("x" if held_before else "y", 1, TWO)
+    rewound(world, "latest")
+    world.now_ms += 1
+    done = run_batch(world.bench, world.stream, EVERYTHING, clock_ms=world.now_ms)
+    assert done is not None
+    row = next(row for row in world.bench.tables.history if row.kind == "backfill")
+    assert row.counts["reported"] >= 1
+    assert not row.left_nothing
+    assert "x" in world.published()
+    told = verify(world, span(0, 0, 5))
+    assert (found(told)["w"], told.exit_code) == (Agreement.SAME, 0)

@@ -41,7 +41,7 @@ def test_each_stream_is_looked_at_and_what_is_wrong_with_one_is_told_once_and_so
     assert good["headroom"]["alarm"] == "green"
     assert [run.states() for run in failed] == [{"bad": "failed", STREAM: "success"}] * 2
     blind, failure = webhook.told
-    assert blind["subject"] == "bad: cannot be looked at, so nobody sees how close retention is"
+    assert blind["subject"] == "bad: cannot be looked at, so nobody sees how close retention is, nor how late it is"
     assert failure["subject"] == "maintain: bad failed"
     assert "bad.yaml is not YAML" in failure["text"]
     assert not (load_settings().landing / "bad").exists(), "by its folder a stream is known that was planned once"

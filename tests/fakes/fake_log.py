@@ -99,6 +99,10 @@ class FakeLog(Edge):
         found = {p: self._partition(topic, p) for p in offsets}
         return {p: at.batch_at(offsets[p]) for p, at in found.items()}
 
+    def times_at(self, topic: str, offsets: Mapping[Partition, Offset]) -> dict[Partition, EpochMs | None]:
+        found = {p: self._partition(topic, p) for p in offsets}
+        return {p: at.time_at(offsets[p]) for p, at in found.items()}
+
     def offsets_at(
         self, topic: str, times: Mapping[Partition, EpochMs], *, committed: bool = True
     ) -> dict[Partition, Offset]:

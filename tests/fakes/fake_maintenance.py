@@ -1,19 +1,21 @@
 """Maintenance over the memory edges: what may go is decided by the product, and let go here as the product does it.
 
-Of its stages those that touch what batches rely on: held rows that are published, snapshots, files that nothing names;
-and what killed readers left, in a folder on a disk. They are carried by the product's own loop.
+Of its stages those that touch what batches rely on: held rows that are published, old junk, snapshots, files that
+nothing names; and what killed readers left, in a folder on a disk. They are carried by the product's own loop.
 Whose catalog it is it asks the group, by the product's own look; versions of metadata, folders and compaction are tried
 on real tables (tests/domain/test_maintain*.py, test_doubted_catalog.py).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple, cast
 
 from tests.fakes.batch import FakeEdges
+from tests.fakes.fake_tables import held_files
 from wavestitch.batch.history import history_of, repair_history
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.maintenance import (
@@ -24,17 +26,26 @@ from wavestitch.contracts.maintenance import (
     SnapshotFacts,
     TableState,
 )
-from wavestitch.contracts.maintenance_stages import STAGES, ClearLeftovers, DeleteHeld, ExpireSnapshots, RemoveOrphans
+from wavestitch.contracts.maintenance_stages import (
+    STAGES,
+    ClearLeftovers,
+    DeleteHeld,
+    ExpireJunk,
+    ExpireSnapshots,
+    RemoveOrphans,
+)
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import CommitConflict
-from wavestitch.contracts.quantities import BEGINNING, Milliseconds
+from wavestitch.contracts.quantities import BEGINNING, Milliseconds, before, milliseconds
 from wavestitch.contracts.stages import Stage
 from wavestitch.maintain import doubts, leftovers, what_goes
 from wavestitch.maintain.batch_state import judge_batch, may_commit
 from wavestitch.maintain.maintenance_run import MaintenanceRun
 from wavestitch.maintain.run import carry_stages, raise_failed
 from wavestitch.maintain.what_goes import SnapshotLimits
+from wavestitch.settings_sections import MaintainLimits
 
+JUNK_AGE = MaintainLimits().junk
 ORPHAN_AGE = 600
 """Seconds of the history's clock after which what nobody holds may go."""
 
@@ -54,7 +65,7 @@ def maintain(edges: FakeEdges, *, most: int) -> None:
     refuse_in_doubt(edges)
 
     def carry(stage: type[Stage]) -> ActionReport:
-        edges.bench.tell("tended", stage=stage.name)
+        edges.bench.tell("stage begun", stage=stage.name)
         ACTS[stage](edges, most)
         return ActionReport(stage.name, "", 0, None)
 
@@ -125,9 +136,29 @@ def delete_held(edges: FakeEdges, _most: int) -> None:
     going = what_goes.held_to_delete(places, published=published, under_way=busy)
     if going:
         try:
-            tables.rewrite_held(head, {int(file) for file in going}, note=f"{len(going)} held rows went")
+            gone = {int(file) for file in going}
+            tables.rewrite_held(head, gone, note=f"{len(going)} held rows went")
         except CommitConflict:
             raise Transient("a batch committed while held rows were taken out") from None
+
+
+def expire_junk(edges: FakeEdges, _most: int) -> None:
+    tables = edges.tables
+    head = tables.head()
+    if head is None or head.held is None:
+        return
+    rows, now = tables.held_places(head.held), edges.clock_ms()
+    files = {str(n): (file, row.held_ms) for n, (file, row) in enumerate(zip(held_files(rows), rows, strict=True))}
+    going = what_goes.junk_to_expire(files, held_before=before(now, milliseconds(JUNK_AGE)))
+    if going:
+        numbers = {int(file) for file in going}
+        edges.bench.tell("junk goes", rows=[rows[n] for n in sorted(numbers)], now_ms=now)
+        by_reason = Counter(file.reason for file in going.values())
+        counts = {reason: max(0, n - by_reason[reason]) for reason, n in head.held.counts.items()}
+        try:
+            tables.rewrite_held(head, numbers, counts=counts, note=f"{len(going)} records that are no chunks expired")
+        except CommitConflict:
+            raise Transient("a batch committed while junk was taken out") from None
 
 
 def expire_snapshots(edges: FakeEdges, most: int) -> None:
@@ -153,6 +184,7 @@ def remove_orphans(edges: FakeEdges, _most: int) -> None:
 ACTS: dict[type[Stage], Callable[[FakeEdges, int], None]] = {
     ClearLeftovers: clear_leftovers,
     DeleteHeld: delete_held,
+    ExpireJunk: expire_junk,
     ExpireSnapshots: expire_snapshots,
     RemoveOrphans: remove_orphans,
 }

@@ -37,7 +37,8 @@ _connect_really = range_scan.open_consumer
 
 def source_of(plan: Plan) -> Source:
     stream = plan.stream
-    return Source(stream.name, stream.topic, plan.topic_id, stream.group, stream.reading.idle_deadline, plan.kind)
+    idle = stream.reading.idle_deadline
+    return Source(stream.name, stream.topic, plan.topic_id, stream.group, idle, plan.kind, plan.begins)
 
 
 def read_slice(
@@ -60,6 +61,7 @@ def read_slice(
             slice_=slice_,
             fetch=partial(_fetch_raw, log, slice_.partition),
             kind=source.kind,
+            begins=source.begins.get(slice_.partition),
         )
     except ScanFailed as failed:
         raise explain_failure(log, source, slice_, failed) from failed

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.held import HeldChunk, PublishedChunk
+from wavestitch.contracts.quantities import EpochMs
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +22,14 @@ class PublishedRow:
 
 @dataclass(frozen=True, slots=True)
 class StoredHeld:
-    """One row of the held table. `stored`: whether it has the payload (which may be null), or an earlier row does."""
+    """One row of the held table. `stored`: whether it has the payload (which may be null), or an earlier row does.
+    `held_ms`: since when, by the deciding plan's clock."""
 
     plan_id: str
     held: HeldChunk
     payload: bytes | None
     stored: bool
+    held_ms: EpochMs
 
 
 class Staged(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -231,7 +231,8 @@ class FakeTables(TableAccidents):
         for row in rows:
             payload = self.files.landings[row.landing][row.row] if row.landing is not None else None
             clean = row.held.chunk._replace(file=-1, row=-1)
-            stored = StoredHeld(staging.plan_id, replace(row.held, chunk=clean), payload, row.landing is not None)
+            held, has_it = replace(row.held, chunk=clean), row.landing is not None
+            stored = StoredHeld(staging.plan_id, held, payload, has_it, staging.clock_ms)
             kept.append(stored)
             self.tell("held", row=stored)
         number = next(self._held_ids)
@@ -317,8 +318,10 @@ class FakeTables(TableAccidents):
             rows = [[r for _, r in self.rows_as_of(at) if r.waveform_id in ids] for at in looked]
             return [{r.waveform_id: PublishedWaveform(r.waveform_id, r.chunks) for r in some} for some in rows]
 
-    def rewrite_held(self, base: Head, rows: Collection[int], *, note: str) -> Head:
-        """A head that names the held table without these rows, by their numbers."""
+    def rewrite_held(
+        self, base: Head, rows: Collection[int], *, note: str, counts: Mapping[str, int] | None = None
+    ) -> Head:
+        """A head that names the held table without these rows, by their numbers. `counts`: other ones."""
         assert base.held is not None
         on = base.held.snapshot_id
         with self.act("tables.stage_held", error=Transient):
@@ -327,7 +330,9 @@ class FakeTables(TableAccidents):
             self.held_snapshots[number] = tuple(row for n, row in enumerate(now) if n not in rows)
             self.held_of[number] = staged._replace(sequence=base.sequence + 1)
             self.branches[staged.decision, on] = number, base.sequence + 1
-            mark = mark_of(number, held_files(self.held_snapshots[number]), base.held.counts, base.held.chunk_bytes)
+            mark = mark_of(
+                number, held_files(self.held_snapshots[number]), counts or base.held.counts, base.held.chunk_bytes
+            )
         self.taken_out |= {number: tuple(row for n, row in enumerate(now) if n in rows)}
         head = self.commit(base, base.next(kind=HeadKind.MAINTENANCE, held=mark, note=note), [])
         self.settle_held()

@@ -7,6 +7,7 @@ after it. Outside a `Steps` run (a test that just calls) both pass freely.
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
@@ -168,9 +169,15 @@ class Steps:
         return fault
 
     def _go_on(self) -> None:
-        """Whoever asks has the next turn, also where that is another run, in which a late request lands."""
+        """Whoever asks has the next turn, also where that is another run, in which a late request lands.
+
+        And looks for garbage as before, wherever this run stops: one that is never finished has paused that, and goes
+        only when somebody looks."""
+        looked = gc.isenabled()
         self._ours.parent = getcurrent()
         self._ours.switch()
+        if looked:
+            gc.enable()
 
     def _run(self) -> None:
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from wavestitch.contracts.position import LastBatch
-from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
+from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partition
 from wavestitch.contracts.record_batches import Control
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -71,6 +71,10 @@ class KeptPartition:
         """Where what was written up to this epoch ends today; of what retention took the log knows no epoch."""
         later = next((Offset(o) for o, written in enumerate(self.epochs) if written > epoch), self.end)
         return max(self.log_start, min([later, *(at for cut, at in self.cuts if cut >= epoch)]))
+
+    def time_at(self, offset: Offset) -> EpochMs | None:
+        there = range(offset, self.end) if offset >= self.log_start else ()
+        return next((EpochMs(self.records[o].timestamp_ms) for o in there if self.seen[o] is not Visibility.GONE), None)
 
     def batch_at(self, offset: Offset) -> LastBatch | None:
         """Which here is one record; the same one in the same epoch is the same."""

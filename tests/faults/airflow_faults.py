@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from consumers.unit_reader import read_here
+from spark_apps.in_process import stitch_here
 from tests.builders.published_bytes import published_bytes
 from tests.deployment_rig import eventually
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
-from tests.faults.local_faults_batch import make_ledger, stitch_here
+from tests.faults.local_faults_batch import make_ledger
 from tests.faults.local_faults_watch import Fault, How, run_watched
 from tests.stack.airflow_home import make_database, prepare_airflow, write_settings
 from tests.stack.dag_lab import STREAM, Lab, Run, answers, run_here, waveform

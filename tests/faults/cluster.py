@@ -88,7 +88,7 @@ class Cluster:
 
     def kill(self, node: int) -> None:
         """SIGKILL, as a machine that loses power."""
-        stop_daemon(self.node_folder(node) / "broker.pid", with_signal=signal.SIGKILL, patience=10)
+        stop_daemon(self.node_folder(node) / "broker.pid", with_signal=signal.SIGKILL, deadline_s=10)
 
     def stop(self, node: int) -> None:
         """SIGTERM: it hands its leaders over before it ends."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from consumers.unit_reader import read_unit
-from spark_apps.outcome import read_outcomes, run_task
+from spark_apps.in_process import stitch_here
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.run import RunOptions, Silent, done_to_json, run_batch
@@ -21,9 +21,7 @@ from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import Receipt
-from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
 from wavestitch.kafka.client_settings import KafkaSettings
-from wavestitch.write_once import write_first
 
 AtRecord = Callable[[int], None]
 """Called while reading with the records that the batch has read so far."""
@@ -36,13 +34,6 @@ def run_here(
     read = read or partial(read_here, at_record=at_record)
     edges = DeploymentEdges(deployment, stream, read=read, submit=stitch_here)
     return done_to_json(run_batch(edges, options, watcher=Silent()))
-
-
-def stitch_here(job_path: Path, result_path: Path) -> None:
-    """What the Spark app does, task after task."""
-    job = stitch_job_from_json(job_path.read_text())
-    results = read_outcomes([run_task(job, name) for name in job.assignments])
-    write_first(result_path, StitchReport(job.plan_id, results).to_json())
 
 
 def read_here(

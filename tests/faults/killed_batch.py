@@ -1,4 +1,4 @@
-"""Eight points at which a batch kills itself, as a machine that loses power; `killed_batch.py CONFIG POINT` runs one.
+"""Eight points at which a batch kills itself, as a machine that loses power.
 
 The points are outside the product: after a step, or around a call at an edge. Nothing is cleaned up, nothing flushed.
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from consumers.record_sink import RecordSink
+from tests.clean_processes import clean_processes
 from tests.deployment_rig import STREAM
 from wavestitch.batch import publish
 from wavestitch.batch.deployment import Deployment
@@ -24,7 +23,6 @@ from wavestitch.contracts.quantities import Offset
 from wavestitch.settings import load_settings
 from wavestitch.tables.stream_tables import StreamTables
 
-ROOT = Path(__file__).resolve().parents[2]
 POINTS = (
     "after plan",
     "mid-read",
@@ -106,19 +104,27 @@ def die_around_the_commit(point: str, die: Callable[[], Any]) -> None:
 
 def run_killed(config: Path, point: str, *, seconds: float) -> None:
     """Run a batch in a process group of its own until it has killed itself there."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.killed_batch", str(config), point],
-        cwd=ROOT,
-        start_new_session=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    try:
-        output, _ = child.communicate(timeout=seconds)
-    finally:
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-    assert child.returncode == -signal.SIGKILL, f"it was to be killed {point}: {output.decode()[-2000:]}"
+    said = config.with_name("killed.log")
+    child = clean_processes().Process(target=_apart, args=(str(config), point, said))
+    child.start()
+    child.join(seconds)
+    if child.is_alive():
+        os.killpg(child.pid, signal.SIGKILL)
+        child.join()
+        raise AssertionError(f"it was to be killed {point}, and ran on for {seconds:.0f} s: {_end_of(said)}")
+    assert child.exitcode == -signal.SIGKILL, f"it was to be killed {point}: {_end_of(said)}"
+
+
+def _end_of(said: Path) -> str:
+    return said.read_text(errors="replace")[-2000:] if said.exists() else "nothing was said"
+
+
+def _apart(config: str, point: str, said: Path) -> None:
+    os.setsid()
+    with said.open("wb") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    main(config, point)
 
 
 def main(config: str, point: str) -> None:
@@ -135,7 +141,3 @@ def main(config: str, point: str) -> None:
     watcher = Killer() if point == "mid-read" else Silent()
     edges = DeploymentEdges(deployment, STREAM, gate_ahead=True)
     run_batch(edges, RunOptions(after_step=after_step), watcher=watcher)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

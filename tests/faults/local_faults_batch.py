@@ -17,11 +17,10 @@ from typing import Any
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from consumers.unit_reader import read_here
-from spark_apps.outcome import disk_trouble
+from spark_apps.in_process import stitch_here
 from tests.builders.recordings import cut, recordings
 from tests.deployment_rig import STREAM, DeploymentRig, eventually
 from tests.fakes.kept_partition import Record
-from tests.faults import in_process
 from tests.faults.broker_faults_ledger import Ledger
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
@@ -131,14 +130,6 @@ def rig_at(folder: Path) -> DeploymentRig:
     deployment = open_deployment(folder)
     stream = deployment.stream(STREAM)
     return DeploymentRig(deployment, stream.topic, stream.group, folder)
-
-
-def stitch_here(job_path: Path, result_path: Path) -> None:
-    """What the Spark app does, and what it makes of a disk in trouble."""
-    try:
-        in_process.stitch_here(job_path, result_path)
-    except OSError as error:
-        raise disk_trouble(error, "reassembling") from error
 
 
 def carry(folder: Path, way: Way | None = None) -> dict[str, Any]:

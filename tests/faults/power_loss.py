@@ -27,6 +27,7 @@ from typing import Any
 from consumers.landing import LandingWriter
 from consumers.raw_message import RawMessage
 from consumers.record_sink import RecordSink
+from spark_apps.in_process import stitch_here
 from tests.builders.published_bytes import published_bytes
 from tests.builders.recordings import START_NS, cut, recordings
 from tests.deployment_rig import STREAM
@@ -34,7 +35,6 @@ from tests.fakes.fake_log import FakeLog
 from tests.fakes.fake_reader import read_slice, source_of
 from tests.faults.campaign_report import POWER_LOSS
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
-from tests.faults.in_process import stitch_here
 from tests.faults.local_faults_batch import make_deployment, open_deployment, plans_of
 from tests.faults.local_faults_watch import run_alone
 from tests.faults.power_loss_disk import AfterState, after_states

@@ -5,6 +5,8 @@ Names what it proves: I1 to I8, as far as the fault of the class touches them.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ from consumers.log_view import KafkaLog
 from tests.broker.reading_rig import Sender
 from tests.builders.recordings import cut, recordings
 from tests.builders.streams import make_stream
+from tests.conftest import ROOT
 from tests.deployment_rig import eventually
 from tests.faults.broker_faults import CLASSES
 from tests.faults.broker_faults_nodes import elected
@@ -114,6 +117,24 @@ def test_every_question_outlasts_one_dead_broker_of_three_whether_it_dies_before
         assert sent.records == len(whole)
     finally:
         cluster.heal()
+
+
+def test_the_check_of_a_node_that_is_alone_of_three_says_that_it_takes_nothing(cluster: Cluster) -> None:
+    def healthy(node: int) -> int:
+        address = f"{LOOPBACK}:{cluster.ports[node].clients}"
+        words = [sys.executable, str(ROOT / "docker" / "bin" / "healthy"), "kafka", address, str(node)]
+        return subprocess.run(words, capture_output=True, check=False, timeout=60).returncode
+
+    topics = set(cluster.admin.list_topics(timeout=10).topics)
+    assert healthy(1) == 0
+    try:
+        cluster.kill(2)
+        cluster.kill(3)
+        assert healthy(1) == 1
+    finally:
+        cluster.heal()
+    assert healthy(1) == 0
+    assert set(cluster.admin.list_topics(timeout=10).topics) == topics
 
 
 def test_a_log_that_an_unclean_election_cut_off_says_where_what_was_read_ends(cluster: Cluster) -> None:

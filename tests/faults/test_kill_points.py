@@ -15,7 +15,6 @@ from tests.conftest import TopicFactory
 from tests.deployment_rig import STREAM, make_deployment_rig
 from tests.faults.killed_batch import POINTS, run_killed
 from tests.object_store import ObjectStore, object_store
-from tests.postgresql import Postgresql
 from wavestitch.batch.stream_state import load_state
 from wavestitch.contracts.position import parse_tag
 from wavestitch.contracts.quantities import Partition
@@ -27,7 +26,7 @@ _DEADLINE = 120
 # Spark dies with the step. At the other points it has done its work before, or has not begun: one that is there does.
 ON_A_SPARK_OF_ITS_OWN_TOO = ("mid-write in Spark",)
 # At the other points a catalog has heard of the batch what one in SQLite has, or nothing yet.
-IN_POSTGRESQL_TOO = ("between commit and offsets",)
+IN_ANOTHER_CATALOG_TOO = ("between commit and offsets",)
 # Where payload is on its way there, and is fetched from there.
 IN_A_STORE_TOO = ("mid-read", "mid-write in Spark")
 
@@ -42,7 +41,11 @@ def store() -> Iterator[ObjectStore]:
     ("point", "with_"),
     [
         *((point, "") for point in POINTS),
-        *((point, "postgresql") for point in IN_POSTGRESQL_TOO),
+        *(
+            (point, catalog)
+            for point in IN_ANOTHER_CATALOG_TOO
+            for catalog in ("catalog_in_postgresql", "catalog_by_rest")
+        ),
         *((point, "payload in a store") for point in IN_A_STORE_TOO),
         *((point, "a Spark of its own") for point in ON_A_SPARK_OF_ITS_OWN_TOO),
     ],
@@ -56,17 +59,13 @@ def test_a_batch_killed_there_is_carried_through_again(
     java_home: Path,
     request: pytest.FixtureRequest,
 ) -> None:
-    address = ""
-    if with_ == "postgresql":
-        server: Postgresql = request.getfixturevalue("postgresql")
-        address = server.address(server.new_database())
     store = request.getfixturevalue("store") if with_ == "payload in a store" else None
     whole = make_deployment_rig(
         tmp_path / "deployment",
         bootstrap=broker.bootstrap,
         topic=topic_factory(partitions=2),
         java_home=java_home,
-        catalog=address,
+        catalog=request.getfixturevalue(with_) if with_.startswith("catalog") else "",
         spark=None if with_ == "a Spark of its own" else request.getfixturevalue("spark_server"),
         payload="" if store is None else store.payload_settings(tmp_path / "keys"),
     )

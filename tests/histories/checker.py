@@ -16,6 +16,7 @@ from tests.histories.gate_rules import GateRules
 from tests.histories.group_rules import GroupRules
 from tests.histories.head_rules import HeadRules
 from tests.histories.interval_rules import IntervalRules
+from tests.histories.maintenance_rules import MaintenanceRules
 from tests.histories.missing_rules import MissingRules
 from tests.histories.offset_rules import OffsetRules
 from tests.histories.promotion_rules import PromotionRules
@@ -23,7 +24,6 @@ from tests.histories.reading_rules import ReadingRules
 from tests.histories.row_rules import RowRules
 from tests.histories.run_rules import RunRules
 from tests.histories.undo_rules import UndoRules
-from tests.histories.upkeep_rules import UpkeepRules
 from tests.histories.verify_rules import VerifyRules
 
 RULES: tuple[type[Rule], ...] = (
@@ -40,7 +40,7 @@ RULES: tuple[type[Rule], ...] = (
     IntervalRules,
     VerifyRules,
     RowRules,
-    UpkeepRules,
+    MaintenanceRules,
 )
 
 

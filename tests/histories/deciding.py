@@ -18,11 +18,12 @@ from wavestitch.batch import rewind as rewind_step
 from wavestitch.batch.gate_in_head import leave_gate
 from wavestitch.batch.held_decision import carry_out, plan_held
 from wavestitch.batch.held_waveforms import Selection
-from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.promote import carry_promotion
 from wavestitch.batch.rewind import Target
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.stream import Reading, Stream
 
 KEY = "env:WAVESTITCH_PROOF_KEY"
@@ -62,7 +63,10 @@ class Deciding(Accidents):
 
     def batch(self, stream: Stream, request: PlanRequest, park: bool = False, unsure: bool = False) -> Any:
         how = self.carrying(park=park, unsure=unsure)
-        return run_batch(self.bench, stream, request, clock_ms=self.clock_ms, how=how)
+        done = run_batch(self.bench, stream, request, clock_ms=self.clock_ms, how=how)
+        if request.until and not isinstance(done, NothingToDo):
+            self.ops["run until a named offset"] += 1
+        return done
 
     # what is held
 
@@ -178,12 +182,20 @@ class Deciding(Accidents):
 
     def start_rewind(self, target: Target, accepted: bool, *, far: bool = False) -> Steps:
         word = target.word or ("offsets" if target.offsets else "parts" if target.parts else "a time")
-        named = target.only or frozenset(target.parts or target.offsets or ())
-        self.history.append(Rewound(f"run-{self.launched + 1}", word, accepted, tuple(sorted(named)) or None))
+        named = tuple(sorted(_named(target))) or None
+        self.history.append(Rewound(f"run-{self.launched + 1}", word, accepted, named))
         return self.launch("rewind", partial(self.rewound, target, accepted), far=far)
 
     def rewound(self, target: Target, accepted: bool) -> Any:
         edges: dict[str, Any] = {"log": self.bench.log, "tables": self.bench.tables}
         found = rewind_step.plan_rewind(self.stream, target, **edges, who="play", why="to see")
         # What is missing for good is accepted with the rest: nothing in this world puts a held table back.
-        return rewind_step.apply_rewind(self.stream, found, accept_skip=accepted, accept_missing=accepted, **edges)
+        done = rewind_step.apply_rewind(self.stream, found, accept_skip=accepted, accept_missing=accepted, **edges)
+        if 0 < len(_named(target)) < len(self.bench.log.partitions):
+            self.ops["partial rewind"] += 1
+        return done
+
+
+def _named(target: Target) -> frozenset[Partition]:
+    """The partitions that a rewind names; none where it is about all of them."""
+    return target.only or frozenset(target.parts or target.offsets or ())

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from tests.histories.approval_events import Approved, Declared, Shown
 from tests.histories.interval_events import Backfilled
+from tests.histories.maintenance_events import Cleared, JunkGoes, LeftBehind, StageBegun
 from tests.histories.promotion_events import GateSays, Offered, Replaced
 from tests.histories.reading_events import Loaded, Opened
 from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
-from tests.histories.upkeep_events import Cleared, LeftBehind, Tended
 from tests.histories.verify_events import Verified
 
 Coordinate = tuple[str, int, int]
@@ -385,9 +385,10 @@ Event = (
     | Backfilled
     | Offered
     | Replaced
-    | Tended
+    | StageBegun
     | LeftBehind
     | Cleared
+    | JunkGoes
     | Verified
     | Quiet
 )

@@ -10,7 +10,7 @@ from tests.builders.ranges import span
 from tests.fakes.faults import Steps
 from tests.fakes.kept_partition import Visibility
 from tests.histories.events import Quiet
-from tests.histories.tending import Tending
+from tests.histories.maintaining import Maintaining
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.contracts.held import HeldChunk
@@ -20,7 +20,7 @@ from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
 
 
-class Healing(Tending):
+class Healing(Maintaining):
     """All that, and ending well."""
 
     def heal(self) -> None:
@@ -61,6 +61,19 @@ class Healing(Tending):
             if isinstance(last.result, NothingToDo):
                 break
             self.follow_to_the_end(last)
+
+    def junk_expires(self) -> None:
+        """A producer that was at the wrong topic for a while, and again a month later; the first of it goes."""
+        self.put_right()
+        self.junk_flood()
+        self.send(self.new_waveform(2)[0])
+        self.quiet_runs()
+        self.clock_ms += 31 * 86_400_000
+        self.junk_flood()
+        self.quiet_runs()
+        before = len(self.bench.tables.held_rows())
+        self.maintained()
+        self.ops["junk expired"] += len(self.bench.tables.held_rows()) < before
 
     def learn_the_budget(self) -> None:
         """Each reader that stops halves the next batch; once the stream gets on, somebody allows larger ones."""

@@ -31,6 +31,7 @@ from tests.histories.events import (
     TopicMade,
     Truncated,
 )
+from tests.histories.maintenance_events import JunkGoes
 from tests.histories.promotion_events import Replaced
 from tests.histories.table_events import Deleted, Forgotten, TakenOut
 
@@ -82,6 +83,8 @@ class Ledger:
         """Waveforms of which somebody has deleted the published row, and nobody has published it again."""
         self._decisions: set[str] = set()
         self._taken: set[tuple[str, int, int, str, str]] = set()
+        self._expired: set[tuple[str, int, int, str, str]] = set()
+        """Rows of records that are no chunks: nobody is owed them any more. Whether they were so, their rule says."""
         """Rows of these decisions that maintenance has taken out."""
         self.asks, self._asked_late = True, False
         """Whether chunks are to be proven; whether once they were not."""
@@ -139,8 +142,10 @@ class Ledger:
             case Committed():
                 self.heads.append(event)
                 self._decisions = self._decisions | {event.decision} if event.held is None else set(event.held)
+            case JunkGoes():
+                self._expired |= {row for row, _, _ in event.rows}
             case TakenOut():
-                self._taken = set(event.rows)
+                self._taken = set(event.rows) - self._expired
             case Deleted():
                 self._delete(event)
             case Projected():
@@ -223,14 +228,20 @@ class Ledger:
             self._stored[row.coordinate, identity(row)].append(row)
 
     def counts(self, row: Held) -> bool:
-        """Whether a held row is in the snapshot that the newest head names."""
+        """Whether a held row is in the snapshot that the newest head names, or has expired since."""
+        if self._expired and self._key(row) in self._expired:
+            return True
         if row.decision == "" or row.decision not in self._decisions:
             return False
         return not self._is_out(row)
 
     def _is_out(self, row: Held) -> bool:
         """Whether maintenance, or somebody, has taken it out."""
-        return bool(self._taken) and (*row.coordinate, row.piece, row.decision) in self._taken
+        return bool(self._taken) and self._key(row) in self._taken
+
+    @staticmethod
+    def _key(row: Held) -> tuple[str, int, int, str, str]:
+        return *row.coordinate, row.piece, row.decision
 
     def durable(self, coordinate: Coordinate) -> bool:
         """Whether the record is held with its bytes, or is a copy of a chunk that is published or so held."""
@@ -246,7 +257,12 @@ class Ledger:
         if piece.same in self._published_pieces:
             return True
         copies = self._held_pieces.get(piece.same, ())
-        return any(self.counts(row) and self._has(row, record.value) for row in copies)
+        return any(self.counts(row) and self._has(row, record.value) and self._says(row, piece) for row in copies)
+
+    def _says(self, row: Held, piece: Piece) -> bool:
+        """Whether a held copy of a chunk says of the whole what another one does: else somebody may want either."""
+        found = self.pieces_at(row.coordinate, piece.id)
+        return any(p.same == piece.same and (p.count, p.digest) == (piece.count, piece.digest) for _, p in found)
 
     def stands(self, piece: Identity) -> bool:
         """Whether a chunk is published, or held with its bytes."""

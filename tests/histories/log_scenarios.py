@@ -77,6 +77,8 @@ def retention(scene: Scene) -> Iterator[Step]:
     for ms in (-1, -2, -3, -4, -(10**15)):
         yield f"a time before 1970, {ms}", partial(scene.log.offsets_at, scene.topic, {Partition(0): EpochMs(ms)})
     yield "a time before", lambda: scene.log.offsets_at(scene.topic, {Partition(0): EpochMs(START_MS)})
+    for offset in (2, 4, 9):
+        yield f"the time of {offset}", partial(scene.log.times_at, scene.topic, {Partition(0): Offset(offset)})
     scene.delete_before(10)
     yield "empty again", lambda: scene.log.ends(scene.topic, [Partition(0)])
     yield "a time of nothing", lambda: scene.log.offsets_at(scene.topic, {Partition(0): EpochMs(START_MS)})
@@ -99,6 +101,8 @@ def retention_behind_an_open_transaction(scene: Scene) -> Iterator[Step]:
     scene.delete_before(6)
     yield from everything(scene)
     yield "times in what is left", lambda: times(False)
+    for offset in (5, 6, 7):
+        yield f"the time of {offset}", partial(scene.log.times_at, scene.topic, {Partition(0): Offset(offset)})
     scene.delete_before(12)
     yield from everything(scene)
     yield "none of them is left", lambda: times(False)

@@ -256,8 +256,7 @@ class OnPurpose(Healing):
             self.send(one, p)
         self.all_there_is()
         end = self.bench.log.partitions[Partition(p)].end
-        shown = self.refused_and_shown(self.id_of(flat[0]), p, end - 2)
-        if shown is not None:
+        if (shown := self.refused_and_shown(self.id_of(flat[0]), p, end - 2)) is not None:
             self.written_anew(p, cut=end - 1, until=end)
             self.launch_promotion(shown.plan.plan_id, far=True)
 
@@ -270,15 +269,28 @@ class OnPurpose(Healing):
         end = self.bench.log.partitions[Partition(p)].end
         return self.show_of(VerifyRequest(ranges=(OffsetRange(Partition(p), Offset(start), Offset(end)),)))
 
-    def published_and_shown(self) -> tuple[Letter, PromotionPreview | None]:
-        """One waveform of two chunks is sent and published, and its promotion is shown."""
+    def published_now(self) -> tuple[Letter, int, int]:
+        """One waveform of two chunks is sent and published: the second, its partition, and where the first lies."""
         p, at = self.a_partition()
-        ((first, second),) = self.sound_ones(1, 2)
+        (both,) = self.sound_ones(1, 2)
         start = at.end
-        for one in (first, second):
+        for one in both:
             self.send(one, p)
         self.all_there_is()
-        return second, self.refused_and_shown(self.id_of(first), p, start)
+        return both[1], p, start
+
+    def published_and_shown(self) -> tuple[Letter, PromotionPreview | None]:
+        one, p, start = self.published_now()
+        return one, self.refused_and_shown(self.id_of(one), p, start)
+
+    def another_truth_is_skipped_before_a_promotion(self) -> None:
+        if not (self.is_quiet() and self.may_promote):
+            return
+        one, p, start = self.published_now()
+        self.send(self.another(one), p)
+        self.start_rewind(Target("latest"), True, far=True)
+        if (shown := self.refused_and_shown(self.id_of(one), p, start)) is not None:
+            self.launch_promotion(shown.plan.plan_id, far=True)
 
     def what_was_taken_out_is_discarded_and_taken_back(self) -> None:
         if not (self.is_quiet() and self.may_promote):
@@ -308,8 +320,7 @@ class OnPurpose(Healing):
         self.send(one._replace(headers=tuple(h for h in one.headers if h[0] != "ws-mac")), p)
         self.all_there_is()
         self.ask_for_proof()
-        shown = self.refused_and_shown(self.id_of(one), p, start)
-        if shown is not None:
+        if (shown := self.refused_and_shown(self.id_of(one), p, start)) is not None:
             self.launch_promotion(shown.plan.plan_id, far=True)
 
     # rows that somebody deletes

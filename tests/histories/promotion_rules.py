@@ -1,7 +1,7 @@
 """Promotions: exactly what was shown is put in the place of what is there, and what was shown is so.
 
 What a head takes out of the table is published with it again, or held; the positions stay. Undone, each row is there
-again as it was, and what had come in its place is not.
+again as it was, and what had come in its place is not; and nobody is told any more that it is done.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import hashlib
 from tests.histories.anomaly import Kind
 from tests.histories.approval_events import Approved, Declared
 from tests.histories.case import Case, Rule
-from tests.histories.events import Asks, Committed, Event, Planned, Published, Undone
+from tests.histories.events import Asks, Committed, Ended, Event, Planned, Published, Undone
 from tests.histories.ledger import BLOCKS, Identity, identity
 from tests.histories.promotion_events import Offered, Replaced
+from tests.histories.table_events import CatalogSetBack, TakenOut
 
 Row = tuple[bytes, tuple[tuple[str, int, int, int, str], ...]]
 """Of a published waveform its samples and chunks."""
@@ -23,7 +24,8 @@ class PromotionRules(Rule):
     """`offered`: by preview, of each waveform which row is there and which is to be, and by which definition; `asked`:
     by run, what it was approved to do, and by which; `begun`: by plan. `out`, `put`: of the head that is about to be
     committed; `waiting`: what of `out` waits for a decision that nobody made; `done`: of heads that were committed, by
-    plan. `undoing`: by run."""
+    plan. `undoing`: by run. `stood`: of runs at work, whether what they were to do was so at any moment since.
+    `fresh`: the preview since which nothing happened but what `at_once` did, the run that was begun on it."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -35,6 +37,8 @@ class PromotionRules(Rule):
         self.waiting: list[str] = []
         self.done: dict[str, tuple[dict[str, Row], dict[str, Row]]] = {}
         self.undoing: dict[str, Undone] = {}
+        self.stood: dict[str, bool] = {}
+        self.fresh = self.at_once = ""
         self.definition = 0
 
     def first_look(self, event: Event) -> None:
@@ -43,6 +47,8 @@ class PromotionRules(Rule):
             self.waiting = sorted(i for i, row in self.out.items() if self._waits(i, row))
 
     def take(self, event: Event, before: Committed | None) -> None:
+        self._look_what_stands(event)
+        self._can_be_done(event)
         match event:
             case Declared() | Asks():
                 self.definition += 1
@@ -76,6 +82,36 @@ class PromotionRules(Rule):
                 self._say(Kind.UNTRUE, f"{preview[:8]} would take out what nothing refuses", waveform_id)
             elif made and waveform_id in self.case.refused:
                 self._say(Kind.UNTRUE, f"{preview[:8]} would publish what the gate refuses", waveform_id)
+
+    def _look_what_stands(self, event: Event) -> None:
+        """Whoever ends well has committed it, which others judge, or has found it done, and what it did still there."""
+        match event:
+            case Approved():
+                self.stood[event.run] = self._stands(event.preview)
+            case Committed() | CatalogSetBack() | TakenOut():
+                mine = event.run if isinstance(event, Committed) else ""
+                for run in self.stood:
+                    self.stood[run] |= run == mine or self._stands(self.asked[run][0])
+            case Ended() if event.run in self.stood:
+                if not self.stood.pop(event.run) and event.reason == "done":
+                    self._say(Kind.UNTRUE, f"{event.run} is told that it is done, and it is not so")
+
+    def _can_be_done(self, event: Event) -> None:
+        """What was shown is done by whoever does it right away, since nothing has changed."""
+        match event:
+            case Offered():
+                self.fresh, self.at_once = event.preview, ""
+            case Approved() if not self.at_once and event.preview == self.fresh:
+                self.at_once = event.run
+            case Ended(run=self.at_once, reason="Refused") if "not what was shown any more" in event.text:
+                self._say(Kind.UNTRUE, f"{self.fresh[:8]} was shown, and is refused at once: {event.text}")
+            case _ if not self.at_once or getattr(event, "run", "") != self.at_once:
+                self.fresh = self.at_once = ""
+
+    def _stands(self, preview: str) -> bool:
+        rows, _ = self.offered.get(preview, ({}, 0))
+        there = {i: self.ledger.published.get(i) for i in rows}
+        return all(made == (_digest(_row(known[-1])) if (known := there[i]) else "") for i, (_, made) in rows.items())
 
     def _committed(self, before: Committed | None, head: Committed) -> None:
         if head.kind != "promote":

@@ -7,17 +7,17 @@ import pytest
 from tests.histories.anomaly import Kind
 from tests.histories.by_hand import before_quiet, kinds
 from tests.histories.events import Ended, Event, Started
-from tests.histories.upkeep_events import Cleared, LeftBehind, Tended
-from tests.histories.upkeep_rules import AGE_MS, STAGES
+from tests.histories.maintenance_events import Cleared, JunkGoes, LeftBehind, StageBegun
+from tests.histories.maintenance_rules import AGE_MS, JUNK_MS, STAGES
 
 
-def a_run(*tended: str, reason: str) -> list[Event]:
+def a_run(*begun: str, reason: str) -> list[Event]:
     began: list[Event] = [Started("run-9", "maintain", 600)]
-    return [*began, *(Tended("run-9", stage) for stage in tended), Ended("run-9", reason, 9, "")]
+    return [*began, *(StageBegun("run-9", stage) for stage in begun), Ended("run-9", reason, 9, "")]
 
 
 @pytest.mark.parametrize(
-    ("tended", "reason", "found"),
+    ("begun", "reason", "found"),
     [
         (STAGES, "done", []),
         (STAGES, "Transient", []),
@@ -28,9 +28,9 @@ def a_run(*tended: str, reason: str) -> list[Event]:
     ],
 )
 def test_a_stage_that_fails_keeps_no_other_from_being_tried(
-    tended: tuple[str, ...], reason: str, found: list[Kind]
+    begun: tuple[str, ...], reason: str, found: list[Kind]
 ) -> None:
-    assert kinds(before_quiet(*a_run(*tended, reason=reason))) == found
+    assert kinds(before_quiet(*a_run(*begun, reason=reason))) == found
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,12 @@ def test_what_a_killed_reader_left_goes_once_it_is_old_and_nothing_else(
     left = ("a file",) if stays else ()
     events: list[Event] = [LeftBehind("a file", 1000, alive), Cleared("run-9", 1000 + age_ms, left)]
     assert kinds(before_quiet(*events)) == found
+
+
+@pytest.mark.parametrize(
+    ("is_chunk", "age_ms", "found"),
+    [(False, JUNK_MS + 1, []), (False, JUNK_MS, [Kind.LOST]), (True, JUNK_MS + 1, [Kind.LOST])],
+)
+def test_of_what_is_held_only_old_junk_expires(is_chunk: bool, age_ms: int, found: list[Kind]) -> None:
+    row = (("topic-1", 0, 3, "abc", "d1"), 1000, is_chunk)
+    assert kinds(before_quiet(JunkGoes("run-9", 1000 + age_ms, (row,)))) == found

@@ -10,13 +10,14 @@ import pytest
 
 from tests.histories.anomaly import Kind
 from tests.histories.approval_events import Approved, Declared
-from tests.histories.by_hand import CHUNKS, ROW, WAVE, before_quiet, head, held, kinds, planned, projected
+from tests.histories.by_hand import CHUNKS, ROW, WAVE, before_quiet, head, held, kinds, planned, projected, then
 from tests.histories.events import Ended, Event, ReadBack, Started, Undone
 from tests.histories.promotion_events import GateSays, Offered, Replaced
 
 WAS = hashlib.sha256(b"".join(bytes.fromhex(proof) for *_, proof in CHUNKS)).hexdigest()
 OFFERED = Offered("s", (("w1", WAS, ""),))
 CONTRADICTS = replace(held(1, WAVE[1], "d1", "conflict"), piece="0" * 64)
+REFUSED = "1 of these 1 waveforms are not what was shown any more"
 BACK = replace(ROW, run="run-3", plan_id="", sequence=4)
 
 
@@ -60,6 +61,22 @@ def test_a_promotion_that_is_taken_back_has_no_anomaly() -> None:
     assert kinds(promoted()) == []
 
 
+def test_nor_one_that_was_done_by_somebody_else_while_it_was_asked_for() -> None:
+    events = promoted()
+    at = next(n for n, e in enumerate(events) if isinstance(e, Replaced))
+    also = Approved("run-4", "s"), Started("run-4", "promote", 100)
+    assert kinds(then([*events[:at], *also, *events[at:]], Ended("run-4", "done", 9))) == []
+
+
+def test_nor_one_that_is_refused_after_something_came_between() -> None:
+    asked = Approved("run-2", "s"), Started("run-2", "promote", 100)
+    assert kinds(before_quiet(GateSays("w1"), OFFERED, GateSays("w2"), *asked, ended("run-2", REFUSED))) == []
+
+
+def ended(run: str, text: str) -> Event:
+    return Ended(run, "Refused", 9, text)
+
+
 WRONG: dict[str, tuple[Kind, list[Event]]] = {
     "what is taken out is not held": (Kind.LOST, promoted(holds="")),
     "another row was shown": (Kind.UNTRUE, promoted(offered=Offered("s", (("w1", "0" * 64, ""),)))),
@@ -73,6 +90,16 @@ WRONG: dict[str, tuple[Kind, list[Event]]] = {
     "nothing is put back": (Kind.STALE_WRITER, promoted(back=())),
     "what waits for a decision goes": (Kind.STALE_WRITER, promoted(between=(CONTRADICTS,))),
     "what was discarded is put back": (Kind.INVENTED, promoted(holds="discarded")),
+    "it is told as done, and was taken back": (
+        Kind.UNTRUE,
+        then(promoted(), Approved("run-4", "s"), Started("run-4", "promote", 100), Ended("run-4", "done", 9)),
+    ),
+    "it is refused at once": (
+        Kind.UNTRUE,
+        before_quiet(
+            GateSays("w1"), OFFERED, Approved("run-2", "s"), Started("run-2", "promote", 100), ended("run-2", REFUSED)
+        ),
+    ),
     "it is put back twice": (Kind.DUPLICATE, promoted(back=(BACK, BACK))),
 }
 

@@ -22,6 +22,7 @@ from tests.histories.tracing import STEPS
 FIRST, SEEDS = 200, 200  # a stretch in which all that is asked for below happens, rare ends too
 ACTS = (
     *("ingest", "ingest again", "backfill", "backfill again", "manual", "rewind", "quiet ingest", "advice followed"),
+    *("partial rewind", "run until a named offset"),
     *("kill before", "kill after", "fail before", "fail after", "conflict", "resent"),
     *("transaction committed", "transaction aborted", "markers", "late chunk", "repeated chunk", "bad record"),
     *(
@@ -113,6 +114,15 @@ def test_what_is_whole_when_it_is_restored_too_late_is_redriven() -> None:
 
 def test_every_kind_of_anomaly_has_a_mutant() -> None:
     assert {m.kind for m in mutants.MUTANTS.values()} == set(Kind)
+
+
+def test_records_that_are_no_chunks_expire_after_their_time_and_nothing_else_does() -> None:
+    ops = Counter[str]()
+    for seed in range(4):
+        history, done = play_history(seed, "junk_expires")
+        assert [str(a) for a in judge(history)] == []
+        ops += done
+    assert ops["junk expired"] > 0
 
 
 @pytest.mark.parametrize("name", mutants.MUTANTS)

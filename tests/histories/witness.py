@@ -39,11 +39,11 @@ from tests.histories.events import (
     Truncated,
 )
 from tests.histories.history import History
+from tests.histories.maintenance_events import Cleared, JunkGoes, LeftBehind, StageBegun
 from tests.histories.promotion_events import Replaced
 from tests.histories.reading_events import Loaded, Opened
 from tests.histories.sealing import is_proven
 from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
-from tests.histories.upkeep_events import Cleared, LeftBehind, Tended
 from wavestitch.contracts.chunk_proof import ProofKind
 
 Proof = tuple[ProofKind, bytes, str]
@@ -91,8 +91,12 @@ class Witness:
             Produced(*at, record.key, record.headers, record.value, seen, is_proven(record, *self.asked))
         )
 
-    def _tended(self, stage: str) -> None:
-        self.history.append(Tended(under_way(), stage))
+    def _stage_begun(self, stage: str) -> None:
+        self.history.append(StageBegun(under_way(), stage))
+
+    def _junk_goes(self, rows: list[StoredHeld], now_ms: int) -> None:
+        what = tuple((_row_of(row), row.held_ms, row.held.chunk.reason is None) for row in rows)
+        self.history.append(JunkGoes(under_way(), now_ms, what))
 
     def _left_behind(self, name: str, at_ms: int, alive: bool) -> None:
         self.history.append(LeftBehind(name, at_ms, alive))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spark_apps.outcome import read_outcomes, run_task
+from spark_apps.in_process import stitch_here
 from tests.builders.landing import land_records
 from tests.deployment_rig import STREAM, DeploymentRig
 from tests.fakes.fake_log import FakeLog
@@ -25,11 +25,9 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.receipt import LandedSlice, Receipt
-from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.payload_store import BatchPayload, PayloadStore
 from wavestitch.settings import load_settings
-from wavestitch.write_once import write_first
 
 
 @dataclass(frozen=True)
@@ -112,10 +110,3 @@ def _land_slice(
 ) -> LandedSlice:
     mine = (r for r in records if r.partition == wanted.partition and wanted.start <= r.offset < wanted.end)
     return land_records(folder, wanted, ((r.offset, r.timestamp_ms, r) for r in mine), payload=payload)
-
-
-def stitch_here(job_path: Path, result_path: Path) -> None:
-    """The stitching app without Spark: each assignment's task, one after another."""
-    job = stitch_job_from_json(job_path.read_text(encoding="utf-8"))
-    outcomes: Sequence[str] = [run_task(job, name) for name in job.assignments]
-    write_first(result_path, StitchReport(job.plan_id, read_outcomes(outcomes)).to_json())

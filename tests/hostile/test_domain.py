@@ -13,7 +13,7 @@ import pytest
 from tests.deployment_rig import STREAM
 from tests.hostile.corpus import record_kinds
 from tests.hostile.kind import DUPLICATE, PUBLISHED, Kind
-from tests.hostile.landed_deployment import reader_of, run_landed_batch, stitch_here
+from tests.hostile.landed_deployment import reader_of, run_landed_batch
 from tests.hostile.outcome import count_fates, held_records, problems
 from tests.hostile.sending import ALLOWED_LATENESS_S, Carried, carry_corpus, record_time, said
 from wavestitch.batch.carry import Silent
@@ -62,7 +62,7 @@ def test_no_file_is_named_after_anything_that_was_sent(carried: Carried) -> None
 
 
 def test_a_verification_says_of_every_record_that_it_is_published_or_held_and_why(carried: Carried) -> None:
-    edges = VerifyingEdges(carried.deployment, STREAM, read=reader_of(carried.deployment), submit=stitch_here)
+    edges = VerifyingEdges(carried.deployment, STREAM, read=reader_of(carried.deployment))
     done = verify_range(edges, VerifyRequest(), watcher=Silent())
     expected = Counter(one.becomes for one in carried.sent.values())
     published = expected.pop(PUBLISHED) + expected.pop(DUPLICATE)

@@ -18,7 +18,7 @@ _EXAMPLES = (*_unit("decide_examples"), *_domain("assemble_examples"))
 _DECIDES = (*_EXAMPLES, *_unit("plain_waveforms", "seams", "assign_waveforms"), *_domain("sealed_repeats", "counts"))
 _POSITIONS = _unit("position", "versioned", "plan_and_receipt")
 _HEADS = _domain("partial_positions", "lost_catalog", "expired_head")
-_VERIFIES = (*_unit("verification"), *_domain("verify_accounts", "verify_skipped"))
+_VERIFIES = (*_unit("verification", "compared", "record_accounts"), *_domain("verify_accounts", "verify_skipped"))
 _BATCHES = _domain("batch_steps", "planning", "closed_gate", "counts", "junk")
 _REWINDS = _domain("rewind_preview", "cut_log", "undo", "closed_gate")
 
@@ -32,12 +32,14 @@ _CONTRACTS: dict[str, tuple[str, ...]] = {
     "assembly": _DECIDES,
     "pending_decision": (*_DECIDES, *_domain("held_decisions", "held_bounds")),
     "plain_waveforms": _DECIDES,
-    "chunk_header": _unit("chunk_header", "chunk_header_metadata", "chunk_proof", "chunking", "raw_headers"),
+    "chunk_header": _unit(
+        "chunk_header", "chunk_header_bounds", "chunk_header_metadata", "chunk_proof", "chunking", "raw_headers"
+    ),
     "promotion": _domain("promote"),
     "start_index": _unit("start_index"),
     "verification": _VERIFIES,
     "record_accounts": _VERIFIES,
-    "record_batches": _unit("raw_batches", "holes"),
+    "record_batches": _unit("record_batches", "raw_batches", "holes"),
     "stop_rule": _unit("stop_rule", "record_runs"),
     "start_blocks": _unit("start_index"),
     "start_times": (*_unit("start_index", "chunk_header"), *_EXAMPLES),

@@ -10,20 +10,24 @@ import ipaddress
 import json
 import os
 import re
+import runpy
 import shutil
 import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import compose_spec
 import pytest
 import yaml
 
+from spark_apps.master_page import AT_FIRST_S, Looks
 from tests.conftest import ROOT
 from tests.docker.composition import COMPOSE, Service, put_in, read_composition, size
 from tests.docker.proof import secrets_the_image_tells
+from wavestitch import __version__
 from wavestitch.contracts.redaction import secret_inside
 from wavestitch.contracts.spark_address import read_spark_address
 from wavestitch.settings import Settings, load_settings
@@ -33,8 +37,9 @@ DOCKERFILE = (DOCKER / "Dockerfile").read_text()
 COMPOSITION = read_composition()
 SERVICES = list(COMPOSITION.services.values())
 LASTING = [s for s in SERVICES if not s.once]
-SCRIPTS = sorted(p for p in (DOCKER / "bin").iterdir() if p.suffix != ".sql")
+SCRIPTS = sorted((DOCKER / "bin").iterdir())
 MACHINE_BYTES = 32 << 30
+SECRETS = "/run/wavestitch"
 
 
 def named(service: Service) -> str:
@@ -86,8 +91,9 @@ class TestEveryService:
         for name, value in [*service.environment.items(), *(("", word) for word in service.command)]:
             assert secret_inside(name, value) is None, f"{service.name}: {name} holds a secret"
             assert not re.search(r"(?i)(password|secret|token|jwt|fernet)$", name), f"{service.name}: {name}"
-        for secret in service.said.get("secrets", []):
+        for secret, place in service.secrets.items():
             assert COMPOSITION.secrets[secret].parent == DOCKER / "secrets"
+            assert place == f"{SECRETS}/{secret}"
 
     def test_it_sees_no_folder_of_the_machine_but_the_streams(self, service: Service) -> None:
         folders = [m for m in service.mounts() if not m[0].replace("-", "").isalnum()]
@@ -127,8 +133,8 @@ def test_all_that_is_kept_fits_a_machine() -> None:
 
 def test_the_settings_are_ones_and_their_secrets_are_files() -> None:
     settings: Settings = load_settings({"WAVESTITCH_CONFIG": str(DOCKER / "config" / "wavestitch.toml")})
-    assert settings.tables.uri == "file:/run/secrets/catalog_address"
-    assert settings.spark.token == "file:/run/secrets/spark_token"
+    assert settings.tables.uri == f"file:{SECRETS}/catalog_address"
+    assert settings.spark.token == f"file:{SECRETS}/spark_token"
     for named_file in (settings.tables.uri, settings.spark.token):
         assert Path(named_file).name in COMPOSITION.secrets
 
@@ -145,26 +151,40 @@ def test_steps_and_the_spark_that_stays_mean_the_same_door() -> None:
     (inside,) = re.findall(r"server here 127\.0\.0\.1:(\d+)$", proxy, re.MULTILINE)
     assert f"_PORT = {inside} " in (DOCKER / "bin" / "spark-connect").read_text()
     trusted = Path(steps.environment["GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"]).name
-    assert {trusted, "spark_token"} <= set(steps.said["secrets"])
-    assert {trusted, "spark_token", "spark_connect_tls"} <= set(connect.said["secrets"])
+    assert {trusted, "spark_token"} <= steps.secrets.keys()
+    assert {trusted, "spark_token", "spark_connect_tls"} <= connect.secrets.keys()
+
+
+def test_what_executors_log_leaves_a_worker_most_of_its_memory_for_files() -> None:
+    """They say something of each task for as long as the Spark that stays does, into a folder in memory."""
+    text = (DOCKER / "bin" / "spark-cluster.sh").read_text()
+    said = dict(re.findall(r"^spark\.executor\.logs\.rolling\.(\w+) (\w+)$", text, re.MULTILINE))
+    assert said["strategy"] == "size"
+    each = 2 * int(said["maxSize"]) * (1 + int(said["maxRetainedFiles"]))  # what it prints, and its errors
+    for name in ("spark-worker-1", "spark-worker-2"):
+        worker = COMPOSITION.services[name]
+        (options,) = worker.scratch().values()
+        room = size(re.findall(r"size=(\w+)", options)[0])
+        assert each * int(worker.environment["SPARK_CORES"]) <= room / 10, "an executor a core at most"
 
 
 def test_airflow_reads_every_secret_from_a_file() -> None:
     text = (DOCKER / "config" / "airflow" / "airflow.cfg").read_text()
-    read = set(re.findall(r"^\w+_cmd = cat /run/secrets/(\w+)$", text, re.MULTILINE))
+    read = set(re.findall(rf"^\w+_cmd = cat {SECRETS}/(\w+)$", text, re.MULTILINE))
     assert read == {"airflow_fernet", "airflow_database", "airflow_session", "airflow_jwt"}
     assert not re.search(r"^(sql_alchemy_conn|fernet_key|secret_key|jwt_secret) ?=", text, re.MULTILINE)
     for service in SERVICES:
         if service.command[0] == "airflow" or service.name == "init":
-            assert read <= set(service.said["secrets"]), service.name
+            assert read <= service.secrets.keys(), service.name
 
 
 def test_whoever_opens_the_tables_has_a_place_for_what_it_learns_of_them() -> None:
-    """The index of ids: without a place for it, the pages have only a sentence about a folder that cannot be made."""
-    cache = str(load_settings({"WAVESTITCH_CONFIG": str(DOCKER / "config" / "wavestitch.toml")}).cache)
+    """The index of ids: without a place for it, the pages have only a sentence about a folder that cannot be made.
+    Below the volume, whose root may be made to be written by everybody, and is refused then."""
+    cache = load_settings({"WAVESTITCH_CONFIG": str(DOCKER / "config" / "wavestitch.toml")}).cache
     for service in SERVICES:
-        if "catalog_address" in service.said.get("secrets", []):
-            assert cache in {place for _, place, read_only in service.mounts() if not read_only}, service.name
+        if "catalog_address" in service.secrets and service.name != "init":  # which asks where the warehouse is
+            assert str(cache.parent) in {place for _, place, ro in service.mounts() if not ro}, service.name
 
 
 def test_whoever_reads_the_files_of_streams_sees_which_of_them_have_run() -> None:
@@ -211,6 +231,7 @@ def test_the_image_runs_as_nobody_else_and_is_pinned() -> None:
     assert re.search(r"^ARG BASE=python:3\.12-slim-\w+$", DOCKERFILE, re.MULTILINE)
     assert re.findall(r"^USER (.+)$", DOCKERFILE, re.MULTILINE) == ["10001:10001"]
     assert "--require-hashes" in DOCKERFILE
+    assert f'org.opencontainers.image.version="{__version__}"' in DOCKERFILE
     assert not re.search(r"(?i)latest|curl|wget|^ADD|ARG .*(password|token|secret)", DOCKERFILE, re.MULTILINE)
 
 
@@ -294,6 +315,27 @@ def test_no_secret_is_made_empty_and_one_that_is_empty_is_made_anew(tmp_path: Pa
     assert made["catalog_password"] in made["catalog_address"]
 
 
+def test_a_password_that_is_made_anew_is_in_its_address_and_another_server_s_address_stays(tmp_path: Path) -> None:
+    """`init` gives the role the new one, and nobody would be let in with the old one."""
+    (tmp_path / "bin").mkdir()
+    program, made = tmp_path / "bin" / "make-secrets", tmp_path / "secrets"
+    program.write_bytes((DOCKER / "bin" / "make-secrets").read_bytes())
+    program.chmod(0o755)
+    subprocess.run([program], capture_output=True, check=True)
+    for password, address in (
+        ("airflow_database_password", "airflow_database"),
+        ("catalog_password", "catalog_address"),
+    ):
+        before = (made / password).read_text()
+        (made / password).unlink()
+        subprocess.run([program], capture_output=True, check=True)
+        assert before not in (made / address).read_text()
+        assert (made / password).read_text() in (made / address).read_text()
+    (made / "catalog_address").write_text("postgresql+psycopg://me:mine@elsewhere:5432/catalog")
+    subprocess.run([program], capture_output=True, check=True)
+    assert "mine@elsewhere" in (made / "catalog_address").read_text()
+
+
 def test_secrets_are_kept_out_of_the_repository() -> None:
     ignored = (ROOT / ".gitignore").read_text().splitlines()
     assert {"docker/secrets/", "docker/.env"} <= set(ignored)
@@ -312,3 +354,35 @@ def test_a_secret_in_an_image_s_variables_or_in_the_command_of_a_layer_is_found(
 
 def test_yaml_s_own_merges_are_what_the_runner_reads() -> None:
     assert yaml.safe_load(COMPOSE.read_text())["services"]["kafka-2"]["read_only"] is True
+
+
+class MasterPage(http.server.BaseHTTPRequestHandler):
+    """Of a living master that knows no application of ours."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"status": "ALIVE", "activeapps": [{"name": "somebody\'s", "state": "RUNNING"}]}')
+
+    def log_message(self, *_said: object) -> None:
+        """Nothing."""
+
+
+def test_a_connect_server_that_its_master_has_forgotten_is_ended_and_so_is_one_whose_door_has_ended(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    program = runpy.run_path(str(DOCKER / "bin" / "spark-connect"))
+    with http.server.HTTPServer(("127.0.0.1", 0), MasterPage) as server, subprocess.Popen(["sleep", "60"]) as child:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page, begun = f"http://127.0.0.1:{server.server_port}/json/", time.monotonic()
+        program["wait"]([child], page, Looks("wavestitch", since=begun - AT_FIRST_S - 1))
+        assert "does not know this server" in capsys.readouterr().out
+        assert child.poll() is None, "it is ended by who waits"
+        server.shutdown()
+        child.kill()
+        child.wait(30)
+        program["wait"]([child], page, Looks("wavestitch", since=begun))
+    assert capsys.readouterr().out == ""
+    assert COMPOSITION.services["spark-connect"].environment["SPARK_MASTER_PAGE"] in " ".join(
+        COMPOSITION.services["spark-connect"].health
+    )

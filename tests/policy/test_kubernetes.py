@@ -14,6 +14,7 @@ import yaml
 from tests.conftest import ROOT
 from tests.docker.composition import Service, read_composition, size
 from tests.kubernetes_manifests import BASE, KUBERNETES, OVERLAYS, Doc, Pod, differences, named, of_kind, pods, rendered
+from tests.policy.test_docker import SECRETS
 from wavestitch.contracts.redaction import secret_inside
 
 VERSION = "1.34"
@@ -28,7 +29,19 @@ AIRFLOW = {
     "airflow-triggerer": "triggerer",
 }
 """Services that the official chart brings, and what its values call them."""
+JOBS = {"dagProcessor": "DagProcessorJob", "triggerer": "TriggererJob"}
+"""What Airflow calls the parts whose liveness is their own heartbeat, and not what the API server says of them: for
+Kubernetes ends what does not live, where an engine only says so."""
 ONLY_COMPOSED = {"demo"}
+POSTGRES = dict(re.findall(r"^(data)=(.+)$", (ROOT / "docker" / "bin" / "postgres-server").read_text(), re.MULTILINE))
+STOPS: dict[str, Doc] = {
+    "SIGTERM": {},
+    # PostgreSQL's fast shutdown.
+    "SIGINT": {
+        "preStop": {"exec": {"command": ["pg_ctl", "stop", "--mode", "fast", "--pgdata", POSTGRES["data"]]}},
+    },
+}
+"""How a pod is stopped as the composition stops its service: Kubernetes knows no other signal than the first."""
 RESTRICTED = {
     "runAsNonRoot": True,
     "runAsUser": 10001,
@@ -69,9 +82,9 @@ REACH = {
 OUTSIDE = {"door"}
 """Whoever lets people in: its own network policies are its owner's."""
 MAY_DIFFER = {
-    "one-node": [r"PersistentVolumeClaim (data|cache|logs): /spec/accessModes/0"],
+    "one-node": [r"PersistentVolumeClaim (data|logs): /spec/accessModes/0"],
     "cluster": [
-        r"PersistentVolumeClaim (data|cache|logs): /spec/storageClassName",
+        r"PersistentVolumeClaim (data|logs): /spec/storageClassName",
         r"PersistentVolumeClaim (data|kafka-\d): /spec/resources/requests/storage",
         r"StatefulSet (kafka|spark-worker)-\d: /spec/template/spec/topologySpreadConstraints",
         r"StatefulSet kafka-\d: /spec/template/spec/containers/0/resources/(limits|requests)/(cpu|memory)",
@@ -107,12 +120,18 @@ def claimed(volumes: list[Doc], mounts: list[Doc]) -> tuple[set[tuple[str, str, 
             case {"emptyDir": {"medium": "Memory", "sizeLimit": limit}}:
                 scratch[mount["mountPath"]] = in_bytes(limit)
             case {"secret": {"secretName": "wavestitch", "defaultMode": 0o440, "items": items}}:
-                assert (mount["mountPath"], mount["readOnly"]) == ("/run/secrets", True)
+                assert (mount["mountPath"], mount["readOnly"]) == (SECRETS, True)
                 assert all(item["key"] == item["path"] for item in items)
                 secrets = {item["key"] for item in items}
             case other:
                 pytest.fail(f"{mount['mountPath']} is {other}")
     return kept, scratch, secrets
+
+
+def kept_by(service: Service) -> set[tuple[str, str, bool]]:
+    """What its pod has of the composition's volumes: a cache is of one host, and so each pod has its own."""
+    own = {"cache": f"cache-{service.name}"}
+    return {(own.get(source, source), place, read_only) for source, place, read_only in service.mounts()}
 
 
 def in_memory(service: Service) -> dict[str, int]:
@@ -138,10 +157,11 @@ class TestWhatComposeProved:
         for probe in ("startupProbe", "readinessProbe"):
             assert about.get(probe, {}).get("exec", {}).get("command", []) == service.health
         assert claimed(pod.spec["volumes"], about["volumeMounts"]) == (
-            set(service.mounts()),
+            kept_by(service),
             in_memory(service),
-            set(service.said.get("secrets", [])),
+            set(service.secrets),
         )
+        assert about.get("lifecycle", {}) == STOPS[service.stop_signal]
         limits = about["resources"]["limits"]
         assert (float(limits["cpu"]), in_bytes(limits["memory"])) == limits_of(service)
         assert pod.spec["terminationGracePeriodSeconds"] == seconds(service.said["stop_grace_period"])
@@ -153,14 +173,24 @@ class TestWhatComposeProved:
         asked = {probe: about[probe] for probe in ("startupProbe", "livenessProbe") if probe in about}
         if part == "apiServer":  # the chart takes no command here
             assert not any("command" in probe for probe in asked.values())
+        elif part in JOBS:
+            assert asked.keys() == {"livenessProbe"}
+            assert asked["livenessProbe"]["command"] == [
+                "airflow",
+                "jobs",
+                "check",
+                "--local",
+                "--job-type",
+                JOBS[part],
+            ]
         else:
             assert {tuple(probe["command"]) for probe in asked.values()} == {tuple(service.health)}
         expected = {**service.environment, **({"AIRFLOW_API_HOST": "0.0.0.0"} if part == "apiServer" else {})}
         assert by_name(about.get("env", [])) == expected
         assert claimed(about["extraVolumes"], about["extraVolumeMounts"]) == (
-            set(service.mounts()),
+            kept_by(service),
             in_memory(service),
-            set(service.said["secrets"]),
+            set(service.secrets),
         )
         limits = about["resources"]["limits"]
         assert (float(limits["cpu"]), in_bytes(limits["memory"])) == limits_of(service)

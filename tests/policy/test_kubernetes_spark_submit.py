@@ -12,7 +12,17 @@ import yaml
 
 from tests.conftest import ROOT
 from tests.kubernetes_manifests import KUBERNETES, Doc, of_kind, pods, rendered
-from tests.policy.test_kubernetes import ANY_PORT, BASE, CONTAINED, RESTRICTED, VALUES, VERSION, claimed, reached
+from tests.policy.test_kubernetes import (
+    AIRFLOW,
+    ANY_PORT,
+    BASE,
+    CONTAINED,
+    RESTRICTED,
+    VALUES,
+    VERSION,
+    claimed,
+    reached,
+)
 from tests.stack.airflow_home import prepare_airflow
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.redaction import secret_inside
@@ -76,19 +86,27 @@ def test_driver_and_executors_reach_each_other_and_nobody_else() -> None:
 
 
 def test_the_scheduler_s_values_are_those_of_all_and_what_submitting_takes() -> None:
-    assert MORE.keys() == {"scheduler"}
+    assert MORE.keys() == {"env", "volumes", "volumeMounts", "scheduler"}
+    assert MORE["env"] == [{"name": "WAVESTITCH_CONFIG", "value": f"{MOUNT}/wavestitch.toml"}]
+    assert MORE["volumes"] == [{"name": "spark-submit", "configMap": {"name": "spark-submit"}}]
+    assert MORE["volumeMounts"] == [{"name": "spark-submit", "mountPath": MOUNT, "readOnly": True}]
     more, before = MORE["scheduler"], VALUES["scheduler"]
     assert more["serviceAccount"] == {**before["serviceAccount"], "automountServiceAccountToken": True}
-    assert more["env"] == [*before["env"], {"name": "WAVESTITCH_CONFIG", "value": f"{MOUNT}/wavestitch.toml"}]
     secrets = next(v for v in more["extraVolumes"] if v["name"] == "secrets")["secret"]["items"]
     assert secrets.pop() == {"key": "spark_secret", "path": "spark_secret"}
-    assert more["extraVolumes"] == [
-        *before["extraVolumes"],
-        {"name": "spark-submit", "configMap": {"name": "spark-submit"}},
-    ]
-    mount = {"name": "spark-submit", "mountPath": MOUNT, "readOnly": True}
-    assert more["extraVolumeMounts"] == [*before["extraVolumeMounts"], mount]
-    assert more.keys() == {"serviceAccount", "env", "extraVolumes", "extraVolumeMounts"}
+    assert more["extraVolumes"] == before["extraVolumes"]
+    assert more.keys() == {"serviceAccount", "extraVolumes"}
+
+
+def test_whichever_part_of_airflow_starts_first_makes_a_pool_of_one_spark_that_nobody_else_made() -> None:
+    """A pool that is there keeps its slots, and the one of the Spark that stays may be."""
+    image = load_settings({"WAVESTITCH_CONFIG": str(ROOT / "docker" / "config" / "wavestitch.toml")}).pools
+    own = load_settings({"WAVESTITCH_CONFIG": str(HERE / "wavestitch.toml")}).pools
+    assert own.keys() - image.keys() == {"spark-submit"}
+    assert own["spark-submit"] == 1
+    for part in AIRFLOW.values():  # all of them by what is said for all
+        said = [*VALUES[part].get("env", []), *MORE.get(part, {}).get("env", [])]
+        assert "WAVESTITCH_CONFIG" not in {variable["name"] for variable in said}
 
 
 def test_its_settings_are_the_image_s_but_for_spark_and_say_what_the_manifests_do() -> None:

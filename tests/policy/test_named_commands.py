@@ -31,7 +31,10 @@ def said(node: ast.AST) -> str:
 def sentences() -> Iterator[tuple[str, str]]:
     """Where, and what; docstrings aside, whose readers have `--help`."""
     for path in sorted(p for folder in FOLDERS for p in (ROOT / folder).rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if "`wavestitch " not in text:
+            continue  # each worker of a run makes these trees before it begins
+        tree = ast.parse(text)
         bodies = (
             n.body[0] for n in ast.walk(tree) if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef) if n.body
         )

@@ -81,6 +81,30 @@ def test_each_stream_s_file_is_read_once_for_all_dags_that_are_made_of_it(
     assert looked == {"read_once": 2, "refused_once": 1}, "what changed is read anew"
 
 
+@pytest.mark.parametrize("flow", ["ingest", "backfill", "rewind", "decide", "verify", "promote"])
+def test_a_task_makes_its_own_dag_anew_and_reads_no_other_stream(
+    flow: str, streams: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process parses the whole file before it begins."""
+    from airflow.sdk.definitions.context import (  # noqa: PLC0415 - Airflow is prepared by now
+        _AIRFLOW_PARSING_CONTEXT_DAG_ID as OF_TASK,
+    )
+
+    for name in ("own", "other", "refused"):
+        (streams / f"{name}.yaml").write_text("topic: [" if name == "refused" else GOOD)
+    looked, text = list[str](), stream_files._text
+
+    def noted(folder: Path, file: str, *, where: str) -> str:
+        looked.append(file)
+        return text(folder, file, where=where)
+
+    monkeypatch.setattr(stream_files, "_text", noted)
+    monkeypatch.setenv(OF_TASK, f"{flow}_own")
+    made = {dag.dag_id for dag in all_dags().values()}
+    assert made - {"maintain", "watch"} == {f"{flow}_own"}
+    assert set(looked) <= {"own.yaml"}
+
+
 def test_as_many_streams_as_are_read_have_their_dags_within_the_time_that_airflow_gives_a_file(streams: Path) -> None:
     """By the time of a processor that does nothing else."""
     from airflow.configuration import conf  # noqa: PLC0415

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.stack.airflow_home import load_dags, make_database, prepare_airflow, write_settings
-from wavestitch.settings_sections import Spark
+from wavestitch.settings_sections import Spark, Verify
 
 prepare_airflow()
 
@@ -42,8 +43,6 @@ def test_whatever_starts_a_spark_waits_for_one_pool_and_whatever_reads_a_batch_f
         "backfill_a.batch.reassemble",
         "backfill_a.across_cuts.reassemble",
         "decide_a.reassemble",
-        "verify_a.verify",
-        "promote_a.preview",
         "promote_a.reassemble",
     }
     assert in_pool(tasks, READERS) == {
@@ -52,17 +51,30 @@ def test_whatever_starts_a_spark_waits_for_one_pool_and_whatever_reads_a_batch_f
         "backfill_a.across_cuts.read",
         "promote_a.read",
     }
-    assert {task.pool for task in tasks.values()} == {"spark", READERS, "default_pool"}
+    assert in_pool(tasks, "verify") == {"verify_a.verify", "promote_a.preview"}
+    assert {task.pool for task in tasks.values()} == {"spark", "verify", READERS, "default_pool"}
 
 
 def test_a_task_whose_code_can_lead_to_a_spark_is_in_its_pool_and_no_other_holds_a_slot_of_it(
     tasks: dict[str, Any],
 ) -> None:
-    """Two ways lead there: the stage that stitches, and the edges that compare, which carry that stage themselves."""
-    ways = ('carried_out("reassemble"', "comparing_edges_of(")
-    leads = {name for name, task in tasks.items() if any(way in code_of(task) for way in ways)}
-    assert leads == in_pool(tasks, Spark().pool)
+    """One way leads there: the stage that stitches. The edges that compare carry it, too, in their own process."""
+    assert reached(tasks, 'carried_out("reassemble"') == in_pool(tasks, Spark().pool)
+    assert reached(tasks, "comparing_edges_of(") == in_pool(tasks, Verify().pool)
     assert Spark().pool_slots == 1, "by default no two Sparks are there at once"
+
+
+def test_what_holds_a_slot_for_hours_is_in_no_pool_that_a_batch_waits_for(tasks: dict[str, Any]) -> None:
+    """Else one of it, of one stream, keeps all others from their next batch: weights take nobody's slot away."""
+    long = timedelta(hours=3)
+    waits = {task.pool for name, task in tasks.items() if name.startswith("ingest_")} - {"default_pool"}
+    assert waits == {"spark", READERS}
+    holders = {name for name, task in tasks.items() if task.pool in waits and task.execution_timeout > long}
+    assert holders == set()
+
+
+def reached(tasks: dict[str, Any], way: str) -> set[str]:
+    return {name for name, task in tasks.items() if way in code_of(task)}
 
 
 def code_of(task: Any) -> str:
@@ -81,18 +93,18 @@ def test_what_starts_of_airflow_makes_the_pools_once_and_what_somebody_changed_s
 
     def slots() -> dict[str, int]:
         with create_session() as session:
-            return {pool.pool: pool.slots for pool in session.query(Pool) if pool.pool in ("spark", READERS)}
+            return {pool.pool: pool.slots for pool in session.query(Pool) if pool.pool in ("spark", "verify", READERS)}
 
     assert tasks
     assert pools in WavestitchPlugin.listeners
     pools.on_starting(component=object())
     assert slots() == {}, "a task's process starts, too, and has no database"
     pools.on_starting(component=Job())
-    assert slots() == {"spark": 1, READERS: 3}
+    assert slots() == {"spark": 1, "verify": 1, READERS: 3}
     with create_session() as session:
         session.query(Pool).filter(Pool.pool == "spark").one().slots = 2
     pools.on_starting(component=Job())
-    assert slots() == {"spark": 2, READERS: 3}
+    assert slots() == {"spark": 2, "verify": 1, READERS: 3}
 
 
 def test_settings_that_cannot_be_read_keep_no_part_of_airflow_from_starting(

@@ -47,15 +47,15 @@ def weights(dag: Any) -> list[int]:
     return [t.weight_rule.get_weight(TaskInstance(task=t, run_id="r", dag_version_id=None)) for t in dag.tasks]
 
 
-def told(landing: Path, stream: str, alarm: Alarm) -> None:
-    keep_told(landing, stream, Told({Partition(0): PartitionTold(alarm)}))
+def seen(landing: Path, stream: str, alarm: Alarm, *, told: Alarm = Alarm.GREEN) -> None:
+    keep_told(landing, stream, Told({Partition(0): PartitionTold(told)}, seen=alarm))
 
 
 def test_who_is_near_retention_goes_before_what_was_asked_for_and_that_before_all_others(
     dags: dict[str, Any], landing: Path
 ) -> None:
-    told(landing, "a", Alarm.RED)
-    told(landing, "b", Alarm.AMBER)
+    seen(landing, "a", Alarm.RED)
+    seen(landing, "b", Alarm.AMBER)
     order = [
         weights(dags["watch"]),
         weights(dags["ingest_a"]),
@@ -64,7 +64,7 @@ def test_who_is_near_retention_goes_before_what_was_asked_for_and_that_before_al
         weights(dags["ingest_c"]),
     ]
     assert all(min(first) > max(then) for first, then in pairwise(order)), order
-    told(landing, "a", Alarm.GREEN)
+    seen(landing, "a", Alarm.GREEN, told=Alarm.RED)
     assert weights(dags["ingest_a"]) == weights(dags["ingest_c"]), "it caught up, and waits as the others do"
 
 
@@ -80,7 +80,7 @@ def test_an_ingest_s_first_task_weighs_most_so_that_no_stream_waits_to_begin_unt
 def test_what_was_told_of_retention_and_cannot_be_read_keeps_no_run_from_being_made(
     dags: dict[str, Any], landing: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told(landing, "b", Alarm.RED)
+    seen(landing, "b", Alarm.RED)
     (landing / ".told" / "b" / "told.json").write_text("{")
     assert weights(dags["ingest_b"]) == weights(dags["ingest_c"])
     monkeypatch.setenv("WAVESTITCH_CONFIG", "/nowhere.toml")

@@ -20,7 +20,7 @@ OURS = {*RUNTIME, "tests", "benchmarks", "scripts"}
 OF_A_WHOLE = {"airflow": "apache-airflow", "atheris": "atheris"}
 
 
-EXTRAS = {"polars", "duckdb", "xarray"}
+EXTRAS = {"polars", "duckdb", "xarray", "git"}
 
 
 def test_the_extras_of_the_package_are_those_that_are_locked() -> None:

@@ -13,7 +13,7 @@ from tests.builders.streams import make_stream
 from tests.conftest import ROOT
 from wavestitch.contracts.stream import Limits, Reading, Stream
 from wavestitch.settings import Settings
-from wavestitch.settings_sections import Kafka, Maintain, MaintainLimits, Metrics, Notify, Spark, Tables
+from wavestitch.settings_sections import Kafka, Maintain, MaintainLimits, Metrics, Notify, Spark, Tables, Verify
 
 _TOML = re.search(r"```toml\n(.*?)```", (ROOT / "docs" / "settings.md").read_text(), re.DOTALL)
 WRITTEN: dict[str, Any] = tomllib.loads(_TOML[1] if _TOML else "")
@@ -41,6 +41,7 @@ def test_the_file_of_the_page_is_one() -> None:
         ("kafka", Kafka),
         ("tables", Tables),
         ("spark", Spark),
+        ("verify", Verify),
         ("maintain", Maintain),
         ("notify", Notify),
         ("metrics", Metrics),

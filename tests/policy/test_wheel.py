@@ -25,8 +25,11 @@ PACKAGES = ("wavestitch", "consumers", "spark_apps")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built by the backend that is installed here, from what is in the checkout."""
-    folder = tmp_path_factory.mktemp("wheel")
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+def build_wheel(folder: Path) -> Path:
+    """By the backend that is installed here, from what is in the checkout."""
     words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(words, cwd=ROOT, check=True, capture_output=True, env=child_environment(os.environ))
     (made,) = folder.glob("*.whl")
@@ -98,6 +101,27 @@ def test_an_airflow_that_knows_no_checkout_has_the_pages_and_by_a_file_of_two_li
     assert set(said["dags"].values()) == {"dags/waves.py"}
     assert said["plugin"] == [f"wavestitch=={__version__}: {ENTRY_POINT}"]
     assert "/wavestitch" in said["pages"]
+
+
+def test_somebody_else_s_package_of_one_of_our_names_is_named_before_a_step_needs_ours(
+    elsewhere: dict[str, str], tmp_path: Path
+) -> None:
+    by_itself = "from wavestitch.own_packages import refuse_foreign_packages as r; r()"
+    in_airflow = "from wavestitch.airflow import dags; dags()"
+    assert run(["-c", by_itself], tmp_path, elsewhere).returncode == 0
+    for ask, module in ((by_itself, "consumers/__init__.py"), (in_airflow, "spark_apps.py")):
+        folder = tmp_path / module.replace("/", "-")
+        (folder / module).parent.mkdir(parents=True)
+        (folder / module).touch()
+        told = run(["-c", ask], tmp_path, {**elsewhere, "PYTHONPATH": f"{folder}:{elsewhere['PYTHONPATH']}"})
+        assert f"{folder / module}, not that of Wavestitch in {tmp_path / 'site'}" in told.stderr
+
+
+def test_the_names_that_the_wheel_takes_are_those_that_the_readme_says(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as packed:
+        taken = {name.split("/")[0] for name in packed.namelist() if ".dist-info/" not in name}
+    (said,) = [line for line in (ROOT / "README.md").read_text().splitlines() if "**three names**" in line]
+    assert taken == set(PACKAGES) == {word for word in said.split("`") if word in {*taken, "wavestitch"}}
 
 
 def test_an_operator_is_told_where_settings_are_looked_for(elsewhere: dict[str, str], tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A real broker that lets in only who it knows, over TLS, and lets them do only what they were granted.
 
-No listener is open to anyone without a password, not even the controller's. Users are SCRAM-SHA-512.
+No listener is open to anyone without a password, not even the controller's. Users are SCRAM-SHA-512. By OAUTHBEARER it
+believes whatever name a token without a signature says, which shows how a token gets there, and nothing about tokens.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def _settings(certificates: Certificates, *, password: str) -> dict[str, str]:
     plain = f"org.apache.kafka.common.security.plain.PlainLoginModule {login}"
     return {
         "listener.security.protocol.map": "SASL_SSL:SASL_SSL,CONTROLLER:SASL_SSL",
-        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512,OAUTHBEARER",
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
         "sasl.mechanism.controller.protocol": "PLAIN",
         "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
@@ -142,6 +143,9 @@ def _settings(certificates: Certificates, *, password: str) -> dict[str, str]:
         "listener.name.sasl_ssl.plain.sasl.jaas.config": plain,
         "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": (
             "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
+        "listener.name.sasl_ssl.oauthbearer.sasl.jaas.config": (
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
         ),
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(certificates.server),

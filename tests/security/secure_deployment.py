@@ -53,6 +53,17 @@ class SecureDeployment:
         env = {f"WAVESTITCH_KAFKA__OPTIONS__{key.upper()}": value for key, value in found.items()}
         return Deployment(load_settings({"WAVESTITCH_CONFIG": str(self.whole.folder / "wavestitch.toml"), **env}))
 
+    def enter_by_token(self, token: Path) -> Deployment:
+        """The deployment of whoever the token in that file is for."""
+        options = {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "OAUTHBEARER",
+            "ssl.ca.location": str(self.broker.certificates.ca),
+        }
+        env = {f"WAVESTITCH_KAFKA__OPTIONS__{key.upper()}": value for key, value in options.items()}
+        env["WAVESTITCH_KAFKA__TOKEN"] = f"file:{token}"
+        return Deployment(load_settings({"WAVESTITCH_CONFIG": str(self.whole.folder / "wavestitch.toml"), **env}))
+
     def stands(self) -> tuple[Any, Any]:
         """The head, and the group's offsets as the owner sees them."""
         deployment = self.enter("owner")

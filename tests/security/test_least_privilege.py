@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 
 from consumers.unit_reader import read_here
+from spark_apps.in_process import stitch_here
 from tests.builders.recordings import cut, recordings
 from tests.conftest import ROOT
 from tests.deployment_rig import STREAM, plan_on
-from tests.faults.in_process import stitch_here
 from tests.security.secure_broker import SecureBroker, binding
 from tests.security.secure_deployment import GRANTS, JOBS, SecureDeployment, make_secure_site
 from wavestitch.batch.deployment_edges import DeploymentEdges
@@ -30,6 +30,7 @@ from wavestitch.batch.steps import (
 )
 from wavestitch.contracts.errors import Terminal
 from wavestitch.contracts.position import parse_tag
+from wavestitch.kafka import raw_log
 from wavestitch.kafka.client_settings import admin_config
 from wavestitch.producers.sender import send_chunks
 
@@ -124,6 +125,48 @@ def test_without_any_one_of_its_permissions_a_part_is_told_what_it_lacks(prepare
     said = refused(prepared, part, _without(part, i))
     assert "AUTHORIZATION_FAILED" in said or "uthorization failed" in said, said
     assert "give this user" in said or "grant" in said, said
+
+
+def test_a_reader_that_loses_its_right_before_holes_are_proven_says_so_and_keeps_nothing(
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the client reads is there by then; what shows that nothing is missing asks the broker once more."""
+    secure, user, read = prepared.secure, "reader-for-a-while", ("topic", "READ")
+    names = {"topic": secure.whole.topic, "group": secure.whole.group}
+    secure.broker.add_user(user)
+    secure.broker.grant({user: [*GRANTS["reader"], ("topic", "DESCRIBE")]}, **names)  # it finds the leaders still
+    _abort_one(secure)
+    plan_id = plan_on(DeploymentEdges(secure.enter("owner"), STREAM)).plan_id
+    connect = raw_log.RawLog.__enter__
+    taken = []
+
+    def too_late(raw: raw_log.RawLog) -> raw_log.RawLog:
+        taken.append(read)
+        secure.broker.revoke(user, read, **names)
+        return connect(raw)
+
+    monkeypatch.setattr(raw_log.RawLog, "__enter__", too_late)
+    edges = DeploymentEdges(secure.enter(user), STREAM, read=read_here)
+    with pytest.raises(Terminal, match=r"fetching raw record .*TOPIC_AUTHORIZATION_FAILED.*give this user Read"):
+        step_read(edges, plan_id, [0])
+    assert taken == [read], "and right up to the proof it read"
+    assert not list((secure.whole.deployment.settings.landing / STREAM / plan_id).glob("receipt-*"))
+
+
+def _abort_one(secure: SecureDeployment) -> None:
+    """The holes: an aborted record, and the markers."""
+    name = f"aborts-{secure.whole.topic}"
+    may = binding("owner", ("transactional_id", "ALL"), {"transactional_id": name})
+    for future in secure.broker.admin.create_acls([may]).values():
+        future.result(30)
+    producer = Producer({**admin_config(secure.enter("owner").kafka), "transactional.id": name})
+    producer.init_transactions()
+    for _ in range(2):
+        producer.begin_transaction()
+        for partition in (0, 1):
+            producer.produce(secure.whole.topic, b"never", partition=partition)
+        producer.flush()
+        producer.abort_transaction()
 
 
 @pytest.mark.parametrize(("part", "job"), MAY_NOT)

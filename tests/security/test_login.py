@@ -50,7 +50,7 @@ def _turned_away(secure: SecureDeployment, deployment: Deployment, job: str, pla
         JOBS[job](deployment, plan_id)
     assert time.monotonic() - began < AT_ONCE, found.value.message
     assert secure.stands() == before
-    assert "check user, password, certificates" in found.value.message
+    assert "check user, password or token, certificates" in found.value.message
     return found.value.message
 
 

@@ -4,76 +4,77 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
 import tempfile
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.builders.plans import make_plan
+from tests.clean_processes import clean_processes
 from tests.domain.maintenance_rig import Rig
-from wavestitch.contracts.errors import BadInput
-from wavestitch.local import java
-from wavestitch.local.jars import KAFKA, cached_jars
-from wavestitch.modes import make_folder, make_own_folder, masked, open_new, opener
-from wavestitch.tables.lookup.id_index import IdIndex
-from wavestitch.tables.stream_tables import StreamTables
-
-MAKE = """
-import os, sys
-from pathlib import Path
-os.umask(int(sys.argv[2], 8))
-root = Path(sys.argv[1])
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import check_disk
+from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.position import Head, HeadKind, Position
-from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.quantities import EpochMs, Generation, Offset, Partition
 from wavestitch.contracts.stream import Expectation
 from wavestitch.folder_lock import folder_lock
+from wavestitch.local import java
+from wavestitch.local.jars import KAFKA, cached_jars
 from wavestitch.maintain.landing_folders import write_first_seen
-from wavestitch.modes import OWN_FOLDER, make_folder
+from wavestitch.modes import OWN_FOLDER, make_folder, make_own_folder, masked, open_new, opener
 from wavestitch.settings import Settings
+from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.lookup.id_store import open_store
+from wavestitch.tables.stream_tables import StreamTables
 from wavestitch.validation import gate
 from wavestitch.write_once import write_digested
-from tests.builders.plans import make_plan
-
-settings = Settings.model_validate({
-    "kafka": {"bootstrap": "127.0.0.1:1"},
-    "tables": {"uri": f"sqlite:///{root}/catalog/catalog.db", "warehouse": f"file://{root}/warehouse"},
-    "landing": str(root / "landing"), "docs": str(root / "docs"), "cache": str(root / "cache"),
-})
-deployment = Deployment(settings)
-plan = make_plan()
-check_disk(settings.landing, plan)
-work = deployment.folder("ecg", plan.plan_id)
-work.create(plan)
-write_first_seen(settings.landing, "ecg", {"a": EpochMs(1)})
-tables = deployment.tables("ecg")
-tables.commit(None, Head(1, 1, HeadKind.FIRST, "tid", {0: Position(0)}, note="x"), [])
-write_digested(tables.data_folder(), lambda digest: "a.parquet", lambda file: file.write(b"x"))
-make_folder(settings.cache / "ids", OWN_FOLDER)
-with open_store(settings.cache / "ids" / "a.sqlite", "identity", write=True):
-    pass
-gate.validate_rows(
-    gate.made_up_rows(),
-    [Expectation(type="expect_column_values_to_not_be_null", kwargs={"column": "source"})],
-    run_name="a" * 32,
-    docs_folder=deployment.docs_folder("ecg", "a" * 32),
-)
-with folder_lock(root / "cache" / "jars"):
-    pass
-"""
 
 
-@pytest.mark.parametrize("mask", ["000", "077", "022"])
-def test_all_that_a_batch_makes_is_for_owner_and_group(tmp_path: Path, mask: str) -> None:
+def make_all(root: Path, mask: int) -> None:
+    """What a batch makes, by a process that was started with that mask."""
+    os.umask(mask)
+    settings = Settings.model_validate(
+        {
+            "kafka": {"bootstrap": "127.0.0.1:1"},
+            "tables": {"uri": f"sqlite:///{root}/catalog/catalog.db", "warehouse": f"file://{root}/warehouse"},
+            "landing": str(root / "landing"),
+            "docs": str(root / "docs"),
+            "cache": str(root / "cache"),
+        }
+    )
+    deployment = Deployment(settings)
+    plan = make_plan()
+    check_disk(settings.landing, plan)
+    work = deployment.folder("ecg", plan.plan_id)
+    work.create(plan)
+    write_first_seen(settings.landing, "ecg", {"a": EpochMs(1)})
+    tables = deployment.tables("ecg")
+    tables.commit(
+        None, Head(1, Generation(1), HeadKind.FIRST, "tid", {Partition(0): Position(Offset(0))}, note="x"), []
+    )
+    write_digested(tables.data_folder(), lambda digest: "a.parquet", lambda file: file.write(b"x"))
+    make_folder(settings.cache / "ids", OWN_FOLDER)
+    with open_store(settings.cache / "ids" / "a.sqlite", "identity", write=True):
+        pass
+    gate.validate_rows(
+        gate.made_up_rows(),
+        [Expectation(type="expect_column_values_to_not_be_null", kwargs={"column": "source"})],
+        run_name="a" * 32,
+        docs_folder=deployment.docs_folder("ecg", "a" * 32),
+    )
+    with folder_lock(root / "cache" / "jars"):
+        pass
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077, 0o022])
+def test_all_that_a_batch_makes_is_for_owner_and_group(tmp_path: Path, mask: int) -> None:
     tmp_path.chmod(0o755)
-    argv = [sys.executable, "-c", textwrap.dedent(MAKE), str(tmp_path), mask]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    child = clean_processes().Process(target=make_all, args=(tmp_path, mask))
+    child.start()
+    child.join(300)
+    assert child.exitcode == 0
     made = sorted(tmp_path.rglob("*"))
     names = " ".join(str(p.relative_to(tmp_path)) for p in made)
     for part in (
@@ -158,6 +159,14 @@ def test_a_cache_that_everybody_may_write_is_refused(tmp_path: Path, part: str) 
         make_own_folder(tmp_path / "cache", "jobs")
     (tmp_path / "cache" / part).chmod(0o775)
     make_own_folder(tmp_path / "cache", "jobs")
+
+
+def test_a_cache_below_a_folder_that_everybody_may_write_is_ours_alone(tmp_path: Path) -> None:
+    """The root of a volume as k3s, kind and minikube make one."""
+    tmp_path.chmod(0o777)
+    with pytest.raises(BadInput, match="may be written by everybody"):
+        make_own_folder(tmp_path, "ids")
+    assert stat.S_IMODE(make_own_folder(tmp_path / "own", "ids").stat().st_mode) == 0o700
 
 
 def of_somebody_else(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import io
 import json
 import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,6 +21,8 @@ from tests.security.hostile_text import HOSTILE_TEXTS
 from tests.stack.airflow_home import prepare_airflow, write_settings
 from wavestitch import console, console_held, console_maintain, console_status, console_verify, terminal
 from wavestitch.batch.compare import DefinitionCompared
+from wavestitch.batch.plan import NothingToDo
+from wavestitch.batch.results import BatchDone, Finished, OffsetsCommitted, Planned, Published
 from wavestitch.batch.verify import Verified
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.definition_change import Change, Changed
@@ -28,7 +30,10 @@ from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.harmless import in_shell, is_plain
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.maintenance import ActionReport, Footprint, MaintenanceReport
+from wavestitch.contracts.past_cost import Forecast
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.stages import Told
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.verification import Agreement, Compared
 
@@ -69,20 +74,19 @@ def compared(text: str) -> DefinitionCompared:
     return DefinitionCompared(text, 1, 2, (text,), (), (), (), {"newly failing": 1}, (one,), (text,))
 
 
-def plan(text: str) -> dict[str, Any]:
-    return {
-        "kind": "ingest",
-        "stream": text,
-        "generation": 1,
-        "ranges": [[0, 0, 5]],
-        "why": {"0": text},
-        "records": 5,
-        "estimated_bytes": 1,
-        "units": [0],
-        "left": {},
-        "remarks": [text],
-        "stages": [{"stage": text, "does": text, "undo": text}],
-    }
+def plan(text: str) -> Planned:
+    told = (Told(text, text, text),)
+    why = {Partition(0): text}
+    return Planned(
+        text, "ingest", text, 1, ((text,),), 5, 1, ((0, 0, 5),), why, 1, Forecast(2, 9, 9, 1.0), (text,), told
+    )
+
+
+def done(text: str) -> BatchDone:
+    waveforms = dict.fromkeys(("published", "open", "quarantined"), 1)
+    counts = dict.fromkeys(("read", "carried_in", "duplicate", "replay"), 1)
+    figures = Published(text, 1, waveforms, counts, {text: 1}, True, (text,))
+    return BatchDone(plan(text), Finished(text, figures), OffsetsCommitted(text, 0))
 
 
 def shown_by(text: str) -> dict[str, Show]:
@@ -91,10 +95,10 @@ def shown_by(text: str) -> dict[str, Show]:
     return {
         "held": lambda: console.show_held([held(text)], [Reason.CONFLICT]),
         "plan": lambda: console.show_plan(plan(text)),
-        "nothing to do": lambda: console.show_plan({"nothing": text, "stages": []}),
-        "published": lambda: console.show_published(
-            {"published": {"again": True}, "plan": {"plan_id": text}, "offsets": text}
-        ),
+        "nothing to do": lambda: console.show_plan(NothingToDo(text, plan(text).stages)),
+        "published": lambda: console.show_published(done(text)),
+        "nothing done": lambda: console.show_published(NothingToDo(text)),
+        "published without offsets": lambda: console.show_published(dataclasses.replace(done(text), committed=None)),
         "batches": lambda: console.show_batches([row(text)]),
         "show": lambda: console.show_batch(row(text)),
         "status": lambda: console_status.show_status([status]),

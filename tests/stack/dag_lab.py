@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
+
+import pytest
 
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.errors import Transient
@@ -44,6 +47,17 @@ class Run:
 
     def states(self) -> dict[str, str]:
         return {task: state for task, (state, _) in self.tasks.items()}
+
+
+def set_in_flows(monkeypatch: pytest.MonkeyPatch, name: str, made: Callable[..., Any]) -> None:
+    """In each module of the flows that has this name, and none is imported later, which would keep it for good."""
+    from wavestitch import flows  # noqa: PLC0415 - loads Airflow, whose home is prepared first
+
+    names = [f"{flows.__name__}.{found.name}" for found in pkgutil.iter_modules(flows.__path__)]
+    modules = [importlib.import_module(n) for n in names]
+    for module in modules:
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, made)
 
 
 @dataclass

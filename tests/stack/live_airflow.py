@@ -29,6 +29,7 @@ from tests.stack.airflow_home import ROOT, write_settings
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.stream import Stream
+from wavestitch.local.airflow_settings import AirflowFolders, airflow_environment
 from wavestitch.local.airflow_stack import Airflow, running_airflow, start_airflow, stop_airflow
 from wavestitch.local.broker import Broker
 from wavestitch.local.process import wait_until
@@ -159,6 +160,19 @@ class LiveAirflow:
             say=print,
         )
 
+    def surroundings(self) -> dict[str, str]:
+        """The environment of whatever of Airflow's is started beside what runs."""
+        folders = AirflowFolders(
+            home=self.home,
+            commands=self.home / "bin",
+            environment_bin=Path(sys.executable).parent,
+            dags=self.folder / "dags",
+            plugins=ROOT / "plugins",
+            passwords=self.airflow.password_file,
+        )
+        port = int(self.airflow.url.rpartition(":")[2])
+        return airflow_environment(inherited=os.environ, folders=folders, port=port, extra=self.environment)
+
     def wait_asked(self, dag_id: str, run_id: str, task_id: str, *, times: int = 1) -> None:
         """Until the scheduler has heard that this task has asked and gone: it fails a task that is answered before."""
         heard = f"executor event with state success for task instance TaskInstanceKey(dag_id='{dag_id}', "
@@ -253,9 +267,15 @@ class LiveAirflow:
 
 
 def start_live(
-    folder: Path, broker: Broker, *, java_home: Path, topics: Callable[..., str], database: str
+    folder: Path,
+    broker: Broker,
+    *,
+    java_home: Path,
+    topics: Callable[..., str],
+    database: str,
+    more: Mapping[str, str] | None = None,
 ) -> LiveAirflow:
-    """`database`: an empty one, as SQLAlchemy names it."""
+    """`database`: an empty one, as SQLAlchemy names it. `more`: variables of Airflow's on top."""
     for name in ("streams", "dags", "airflow/bin"):
         (folder / name).mkdir(parents=True)
     # Maintenance, which is due as soon as a stream is there, would have the slot that tests wait for.
@@ -285,6 +305,7 @@ def start_live(
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
         # Reading five files every five seconds takes a processor; they are read when a test declares a stream.
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+        **(more or {}),
     }
     live = LiveAirflow(folder, config, topics, environment, webhook, closing)
     live.start()

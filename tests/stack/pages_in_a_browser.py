@@ -177,7 +177,7 @@ def test_a_batch_is_started_by_airflow_s_own_api_once_it_was_asked_for_twice(chr
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+def two_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """A stream that holds two waveforms, one with an id of a stranger's. For one test: settings are a process's."""
     make_database()
     rig = waveform_rig(tmp_path, [])
@@ -189,12 +189,12 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
 
 
 def test_what_is_held_is_chosen_by_keyboard_and_a_preview_of_a_decision_about_exactly_that_is_asked_for(
-    chromium: Any, desk: Served
+    chromium: Any, two_held: Served
 ) -> None:
     from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415
 
     _started.clear()
-    with shown(chromium, desk, f"/held/{STREAM}") as page:
+    with shown(chromium, two_held, f"/held/{STREAM}") as page:
         page.get_by_label("All of this page").focus()
         page.keyboard.press("Space")
         page.get_by_text("Decision about 2 chosen").wait_for()
@@ -215,7 +215,7 @@ def test_what_is_held_is_chosen_by_keyboard_and_a_preview_of_a_decision_about_ex
         )
     conf = {"action": "discard", "why": "no patient", "ids": [ODD_ID]}
     assert _started == [(f"decide_{STREAM}", {"logical_date": None, "conf": conf})]
-    with shown(chromium, desk, f"/held/{STREAM}/one?id=half", width=360) as page:
+    with shown(chromium, two_held, f"/held/{STREAM}/one?id=half", width=360) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
         page.get_by_label("Decision about").select_option("pick")
         page.get_by_label("Copy").fill("first")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.faults.in_process import stitch_here
+from spark_apps.in_process import stitch_here
 
 if __name__ == "__main__":
     words = sys.argv

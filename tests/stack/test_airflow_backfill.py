@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from tests.faults.in_process import run_here
-from tests.stack.airflow_home import ROOT
 from tests.stack.live_airflow import SECONDS, LiveAirflow, LiveStream, comes_true, recorded
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.run import RunOptions
 from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.local.airflow_api import AirflowApi
-from wavestitch.local.airflow_settings import AirflowFolders, airflow_environment
 from wavestitch.settings_sections import Spark
 
 DAY_NS = 86_400_000_000_000
@@ -86,18 +82,8 @@ def test_three_intervals_are_backfilled_by_rest_and_again_by_command_each_wavefo
 
 def command(live: LiveAirflow, *words: str) -> subprocess.CompletedProcess[str]:
     """Airflow's command, as somebody types it beside the running one."""
-    folders = AirflowFolders(
-        home=live.home,
-        commands=live.home / "bin",
-        environment_bin=Path(sys.executable).parent,
-        dags=live.folder / "dags",
-        plugins=ROOT / "plugins",
-        passwords=live.airflow.password_file,
-    )
-    port = int(live.airflow.url.rpartition(":")[2])
-    env = airflow_environment(inherited=os.environ, folders=folders, port=port, extra=live.environment)
     argv = [sys.executable, "-m", "airflow", *words]
-    return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=SECONDS, check=False)
+    return subprocess.run(argv, env=live.surroundings(), capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, FakeEdges
 from tests.fakes.fake_log import FakeLog
 from tests.stack.airflow_home import make_database, write_settings
-from tests.stack.dag_lab import Run, clear_here, headers_of, run_here
+from tests.stack.dag_lab import Run, clear_here, headers_of, run_here, set_in_flows
 from wavestitch.batch.edges import Progress
 from wavestitch.batch.run import RunOptions, Silent, run_batch
 from wavestitch.contracts.errors import Transient
@@ -68,8 +68,7 @@ class Shore:
         monkeypatch.setenv("WAVESTITCH_CONFIG", str(write_settings(folder, streams=folder / "streams")))
         make_database()
         self.flow = importlib.import_module("dags.backfill")
-        for module in ("wavestitch.flows.batch_tasks", "wavestitch.flows.gate_question"):
-            monkeypatch.setattr(importlib.import_module(module), "edges_of", self.edges)
+        set_in_flows(monkeypatch, "edges_of", self.edges)
         monkeypatch.setattr(self.flow, "edges_of", self.edges)
 
     def edges(self, _: str) -> Landing:

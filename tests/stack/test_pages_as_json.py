@@ -51,7 +51,7 @@ def test_a_program_waits_for_what_is_true_now_of_so_many_streams_as_are_looked_a
     assert server
     from fastapi import Request  # noqa: PLC0415
 
-    from wavestitch.ui.app import _patience  # noqa: PLC0415
+    from wavestitch.ui.app import _how_fresh  # noqa: PLC0415
     from wavestitch.ui.looks import AT_ONCE, ENOUGH_S  # noqa: PLC0415
 
     asked = {"json": b"application/json", "html": b"text/html"}
@@ -59,8 +59,8 @@ def test_a_program_waits_for_what_is_true_now_of_so_many_streams_as_are_looked_a
         kind: Request({"type": "http", "query_string": b"", "headers": [(b"accept", wanted)]})
         for kind, wanted in asked.items()
     }
-    assert [_patience(of["json"], n)["enough"] for n in (1, AT_ONCE, AT_ONCE + 1)] == [0.0, 0.0, ENOUGH_S]
-    assert [_patience(of["html"], n)["enough"] for n in (1, AT_ONCE + 1)] == [ENOUGH_S, ENOUGH_S]
+    assert [_how_fresh(of["json"], n)["enough"] for n in (1, AT_ONCE, AT_ONCE + 1)] == [0.0, 0.0, ENOUGH_S]
+    assert [_how_fresh(of["html"], n)["enough"] for n in (1, AT_ONCE + 1)] == [ENOUGH_S, ENOUGH_S]
 
 
 def test_a_page_runs_the_package_s_own_scripts_and_no_other(server: Any, viewer: dict[str, str]) -> None:

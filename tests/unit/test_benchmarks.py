@@ -17,6 +17,9 @@ from benchmarks.side_by_side import LONG, _arguments, _parts
 from benchmarks.side_by_side import PARTS as ALL_PARTS
 from benchmarks.table import BEGIN, END, render, replace_between
 from benchmarks.test_bed import Topic
+from tests.builders.heads import make_row
+from wavestitch.contracts.freshness import Waits
+from wavestitch.contracts.quantities import Seconds
 
 
 def run(wall: float, cpu: float = 1.0, **peaks: float) -> Run:
@@ -175,12 +178,20 @@ def test_parts_are_all_or_the_usual_ones_or_those_that_are_named() -> None:
 
 def test_a_waveform_that_did_not_come_or_came_before_it_was_sent_is_no_figure() -> None:
     sent = {"bytes": 20_000_000, "seconds": 1.0}
-    found = _summary({"a": 1.0, "b": 2.0}, {"a": 4.0, "b": 3.0, "x": 9.0}, sent, 3, 1.5, lambda _: None)
+    measured = [Waits(1, 0, Seconds(15), 2.5, 2.5, 2.5), Waits(1, 0, Seconds(15), 0.5, 0.5, 0.5)]
+    own = [make_row(waits=w, seconds={"read": s}, committed_ms=9000 - 7000 * s) for s, w in enumerate(measured)]
+    times = {"a": 1.0, "b": 2.0}
+    found = _summary(times, {"a": 4.0, "b": 3.0, "x": 9.0}, own, sent, 3, 1.5, lambda _: None)
+    assert found["own"] == {"p99_at_most_s": 2.5, "longest_s": 2.5, "late": 0, "alarm_agrees": True}
+    assert found["a_batch"] == {"every_s": 7.0, "steps_s": {"read": 0.5}}
+    assert _summary(times, {"a": 4.0, "b": 30.0}, own, sent, 3, 1.5, lambda _: None)["own"]["alarm_agrees"] is False
     assert (found["waveforms"], found["mb_s"], found["longest_s"], found["p50_s"]) == (2, 20.0, 3.0, 2.0)
     with pytest.raises(RuntimeError, match="1 of 2 waveforms did not come"):
-        _summary({"a": 1.0, "b": 2.0}, {"a": 4.0}, sent, 3, 1.5, lambda _: None)
+        _summary(times, {"a": 4.0}, own, sent, 3, 1.5, lambda _: None)
+    with pytest.raises(RuntimeError, match="the batches measured 1 waveforms, 2 were sent"):
+        _summary(times, {"a": 4.0, "b": 3.0}, own[:1], sent, 3, 1.5, lambda _: None)
     with pytest.raises(RuntimeError, match="before it was acknowledged"):
-        _summary({"a": 1.0}, {"a": 0.5}, sent, 3, 1.5, lambda _: None)
+        _summary({"a": 1.0}, {"a": 0.5}, own, sent, 3, 1.5, lambda _: None)
 
 
 def test_only_what_stands_between_the_markers_is_rewritten() -> None:

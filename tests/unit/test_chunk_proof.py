@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from tests.builders.records import metadata
 from tests.builders.streams import make_stream
 from wavestitch.contracts.chunk_header import Chunk, Rejection, encode_headers, parse_chunk
-from wavestitch.contracts.chunk_proof import NO_PROOF, Bound, ChunkProof
+from wavestitch.contracts.chunk_proof import NO_PROOF, Bound, ChunkProof, ProofKind, meets
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Stream, parse_stream
@@ -195,3 +196,21 @@ def test_a_stream_s_file_can_have_no_other_secret_looked_up(reference: str) -> N
 def test_a_stream_that_asks_for_what_cannot_be_is_refused(more: str) -> None:
     with pytest.raises(BadInput, match="proof"):
         parse_stream(f"topic: t\ngroup: g\n{more}\n", name="s")
+
+
+@pytest.mark.parametrize(("size", "allowed"), [(0, False), (15, False), (16, True), (4096, True), (4097, False)])
+def test_a_key_has_16_to_4096_bytes_and_a_digest_needs_none(size: int, allowed: bool) -> None:
+    assert ChunkProof("sha256", b"k" * size).header == "ws-sha256"
+    assert ChunkProof("none", b"k" * size).header is None
+    if allowed:
+        assert ChunkProof("mac", b"k" * size).header == "ws-mac"
+    else:
+        with pytest.raises(ValueError, match=f"the key has {size} bytes; allowed are 16 to 4096"):
+            ChunkProof("mac", b"k" * size)
+
+
+@pytest.mark.parametrize(
+    ("proof", "good_for"), [("none", {"none"}), ("sha256", {"none", "sha256"}), ("mac", {"none", "sha256", "mac"})]
+)
+def test_a_chunk_is_believed_where_no_more_is_asked_than_it_met(proof: ProofKind, good_for: set[str]) -> None:
+    assert {asked for asked in get_args(ProofKind) if meets(proof, asked)} == good_for

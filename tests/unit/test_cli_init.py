@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url
 from typer.testing import CliRunner
 
 from wavestitch.cli import app
 from wavestitch.cli_init import Answers, settings_text, stream_text, written
 from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.local.stack import write_config
 from wavestitch.settings import load_settings, load_stream
+from wavestitch.tables.catalog import CatalogSettings, open_catalog
 
 SAID = Answers("broker:9092", "ecg", "ecg-waveforms", "wavestitch-ecg", "0 3 * * *", Path("data"))
 
@@ -40,6 +43,25 @@ def test_an_option_is_not_asked_for_and_the_rest_has_defaults(tmp_path: Path) ->
     settings = load_settings({"WAVESTITCH_CONFIG": str(tmp_path / "wavestitch.toml")})
     stream = load_stream(settings, "scope")
     assert (stream.topic, stream.group, stream.schedule) == ("scope", "wavestitch-scope", None)
+
+
+@pytest.mark.parametrize("name", ["feature%2Fx", "100%", "%41", "a b+c", "ü"])
+def test_the_catalog_is_in_the_folder_for_data_whatever_the_folder_is_called(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    path = folder / "wavestitch.toml"
+    folder.mkdir()
+    for text in (settings_text(SAID, folder=folder, java_home=folder), write_config_in(folder)):
+        path.write_text(text)
+        tables = load_settings({"WAVESTITCH_CONFIG": str(path)}).tables
+        found = Path(str(make_url(tables.uri).database))
+        assert found == Path(tables.warehouse.removeprefix("file://")).with_name("catalog.db")
+    open_catalog(CatalogSettings("local", tables.uri, tables.warehouse))
+    assert found.is_file()
+    assert [entry.name for entry in tmp_path.iterdir()] == [name]
+
+
+def write_config_in(folder: Path) -> str:
+    return write_config(folder, bootstrap="127.0.0.1:1", java_home=folder, streams=folder / "streams").read_text()
 
 
 def test_settings_that_are_there_stand(tmp_path: Path) -> None:

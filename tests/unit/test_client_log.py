@@ -9,7 +9,7 @@ import pytest
 
 from wavestitch.kafka.client_log import AGAIN_S, SaidOnce, client_log
 from wavestitch.kafka.client_settings import KafkaSettings
-from wavestitch.kafka.patient_asking import Client, Failed, ask_patiently
+from wavestitch.kafka.hedged_requests import Client, Failed, ask_hedged
 
 
 @pytest.fixture
@@ -57,6 +57,6 @@ def test_a_broker_that_refuses_connections_is_one_line_of_the_log(
     monkeypatch.setattr(logging.getLogger("wavestitch.kafka"), "filters", [])
     nowhere = Client(KafkaSettings("127.0.0.1:1"))
     with pytest.raises(Failed, match="brokers are down"):
-        ask_patiently(nowhere, lambda *_: {"topic": Future()}, seconds=600.0, nobody=1.0)
+        ask_hedged(nowhere, lambda *_: {"topic": Future()}, seconds=600.0, nobody=1.0)
     refused = [r.getMessage() for r in caplog.records if "refused" in r.getMessage()]
     assert len(refused) == 1, refused[:3]

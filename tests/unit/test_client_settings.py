@@ -10,6 +10,7 @@ import ssl
 import threading
 
 import pytest
+from confluent_kafka import KafkaException, Producer
 
 from tests.conftest import ROOT
 from wavestitch.contracts.errors import BadInput
@@ -100,10 +101,47 @@ def test_an_option_that_is_not_listed_is_refused_by_name(key: str) -> None:
     assert "hush-1" not in refused.value.message
 
 
-@pytest.mark.parametrize("mechanism", ["GSSAPI", "OAUTHBEARER", ""])
-def test_a_login_that_runs_commands_or_asks_a_url_is_refused(mechanism: str) -> None:
+@pytest.mark.parametrize("mechanism", ["GSSAPI", "AWS_MSK_IAM", ""])
+def test_a_login_that_runs_commands_or_is_none_is_refused(mechanism: str) -> None:
     with pytest.raises(BadInput, match=r"sasl.mechanism.*scram-sha-512"):
         KafkaSettings("k:9092", {"sasl.mechanism": mechanism})
+
+
+def test_the_client_that_is_installed_has_no_kerberos() -> None:
+    """What docs/settings.md says of it."""
+    with pytest.raises(KafkaException, match=r"No provider for SASL mechanism GSSAPI.*PLAIN SASL_SCRAM OAUTHBEARER"):
+        Producer({"bootstrap.servers": "k:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"})
+
+
+BY_TOKEN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
+
+
+@pytest.mark.parametrize(
+    ("options", "token", "says"),
+    [
+        (BY_TOKEN, None, r'go together: write token = "file:PATH"'),
+        ({**BY_TOKEN, "sasl.mechanism": "PLAIN"}, "file:/t", "go together"),
+        ({}, "file:/t", "go together"),
+        (
+            {**BY_TOKEN, "sasl.username": "ada", "sasl.password": "hush-1"},
+            "file:/t",
+            "password, sasl.username do nothing",
+        ),
+    ],
+)
+def test_a_token_goes_with_its_mechanism_and_nothing_else(
+    options: dict[str, str], token: str | None, says: str
+) -> None:
+    with pytest.raises(BadInput, match=says) as refused:
+        KafkaSettings("k:9092", options, token)
+    assert "hush-1" not in refused.value.message
+
+
+def test_a_client_is_told_how_to_ask_for_the_token_and_never_where_a_person_sees_it() -> None:
+    settings = KafkaSettings("k:9092", BY_TOKEN, "file:/run/secrets/kafka-token")
+    assert callable(consumer_config(settings, group="g", isolation="read_committed")["oauth_cb"])
+    assert "oauth_cb" not in consumer_config(KafkaSettings("k:9092"), group="g", isolation="read_committed")
+    assert "/run/secrets" not in repr(settings)
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,7 @@ def test_a_window_cuts_what_reaches_into_it_and_keeps_lanes_apart() -> None:
         rng.shuffle(mixed)
         made = completeness(mixed, start_ns=start, end_ns=end)
         assert list(made) == sorted(made)
+        assert all(made.values()), "of a lane that has nothing there nothing is said"
         for lane, spans in lanes.items():
             wanted = [(max(a, start), min(b, end), k) for a, b, k in oracle(spans) if a < end and start < b]
             assert [(s.start_ns, s.end_ns, s.kind.value) for s in made.get(lane, [])] == wanted
@@ -150,6 +151,8 @@ def test_a_cell_of_a_picture_is_of_the_worst_kind_in_it() -> None:
             inside = [k for a, b, k in oracle(spans) if a < cell.end_ns and cell.start_ns < b]
             assert cell.kind.value == max(inside, key=order.index)
     assert coarse([Stretch(0, 3, Kind.THERE, 1)], start_ns=0, end_ns=10, cells=10)[-1].end_ns == 3
+    thirds = [Stretch(a, b, Kind.THERE, 1) for a, b in ((10, 13), (13, 16), (16, 20))]
+    assert coarse([Stretch(0, 99, Kind.THERE, 1)], start_ns=10, end_ns=20, cells=3) == thirds
 
 
 @pytest.mark.parametrize(("samples", "rate"), [(1, 1e12), (1 << 40, 1e-6), (3600, 360.0)])
@@ -157,3 +160,11 @@ def test_what_a_producer_says_of_time_always_gives_a_span(samples: int, rate: fl
     found = span_of(start_ns=-(1 << 62), samples=samples, rate_hz=rate)
     assert found.end_ns > found.start_ns
     assert told([found]) == [(found.start_ns, found.end_ns, "there", 1)]
+
+
+@pytest.mark.parametrize(
+    ("samples", "rate", "length", "sample"),
+    [(1, 1e12, 1, 0), (1, 1.0, 10**9, 10**9), (3600, 360.0, 10**10, 2_777_778), (5, 0.5, 10**10, 2 * 10**9)],
+)
+def test_a_span_lasts_as_long_as_its_samples(samples: int, rate: float, length: int, sample: int) -> None:
+    assert span_of(start_ns=-7, samples=samples, rate_hz=rate) == Span(-7, length - 7, sample, held=False)

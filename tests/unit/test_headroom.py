@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.headroom import Alarm, Retention, Room, Thresholds, Unread, judge_room
 from wavestitch.contracts.headroom_told import TOLD, PartitionTold, Told, numbers, say_room
 from wavestitch.contracts.open_transaction import OpenTransaction, said_of_open
@@ -212,7 +213,20 @@ def test_a_loss_that_begins_elsewhere_is_another_one_however_small() -> None:
 def test_what_was_told_before_losses_had_places_is_read_and_the_loss_told_once_more() -> None:
     old = {"format": 1, "partitions": {"0": {"alarm": "red", "lost": 50}}, "sight": "clear"}
     told = TOLD.of(old)
-    assert told == Told({Partition(0): PartitionTold(RED, 50)})
+    assert told == Told({Partition(0): PartitionTold(RED, 50)}, seen=RED)
     gone = replace(SEEN, log_start=Offset(150))
     room = judge_room([gone], retention=Retention(), mean_bytes=None, thresholds=LIMITS)
     assert told.seeing(room).must_be_told(told)
+
+
+def test_what_was_written_before_what_was_seen_was_kept_is_read_as_seen_as_it_was_told() -> None:
+    of = {"0": {"alarm": "amber", "lost": 0, "since": 0}, "1": {"alarm": "red", "lost": 0, "since": 0}}
+    old = {"format": 4, "partitions": of, "sight": "clear", "stands": "", "stands_ms": 0, "late": False}
+    assert (TOLD.of(old).seen, TOLD.of({**old, "partitions": {}}).seen) == (RED, GREEN)
+    with pytest.raises(BadInput):
+        TOLD.of({**old, "partitions": {"0": {"alarm": "mauve"}}})
+
+
+def test_a_look_that_fails_sees_no_other_colour() -> None:
+    told = Told(seen=RED).failing()
+    assert (told.seen, told.failing().seen) == (RED, RED)

@@ -210,6 +210,23 @@ def test_what_retention_took_is_named_up_to_where_the_log_begins() -> None:
     ] == [[120, 1000]]
 
 
+@pytest.mark.parametrize(("begins", "before"), [(100, False), (90, True), (None, True)])
+def test_an_ingest_is_not_told_to_take_in_what_is_before_its_own_beginning(begins: int | None, before: bool) -> None:
+    """A slice may be a later part of what the batch reads: then there is something before it."""
+    finder = Log([Piece("R", 100), Piece("G", 2), Piece("R", 5)], most=10)
+    with pytest.raises(DataLost) as lost:
+        prove_holes(
+            [(Offset(100), Offset(102))],
+            stream="ecg",
+            topic="waves",
+            slice_=span(3, 100, 107),
+            fetch=finder,
+            begins=None if begins is None else Offset(begins),
+        )
+    assert ("`wavestitch run ecg --partitions 3 --until 3:100`" in lost.value.message) is before
+    assert "on behind them with `wavestitch rewind ecg --to 3:102 --accept-skip --apply`" in lost.value.message
+
+
 @pytest.mark.parametrize("kind", [PlanKind.MANUAL, PlanKind.BACKFILL])
 def test_a_plan_that_names_what_it_reads_is_led_around_a_loss_not_sent_to_a_rewind(kind: PlanKind) -> None:
     finder = Log([Piece("R", 100), Piece("G", 2), Piece("R", 5)], most=10)

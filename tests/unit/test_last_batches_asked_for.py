@@ -52,16 +52,16 @@ class Wire:
     def _batch(self, base: int) -> bytes:
         head = DefaultRecordBase.HEADER_STRUCT
         length = self.size - DefaultRecordBase.AFTER_LEN_OFFSET
-        return head.pack(base, length, 3, 2, 0, 0, 0, 1, 1, -1, -1, -1, 1) + bytes(self.size - head.size)
+        return head.pack(base, length, 3, 2, 0, 0, 0, 1, 2, -1, -1, -1, 1) + bytes(self.size - head.size)
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def ask(wire: Wire, partitions: int, *, deadline: float = 20.0) -> dict[Partition, Any]:
+    def ask(wire: Wire, partitions: int, *, deadline: float = 20.0, about: str = "batches_at") -> dict[Partition, Any]:
         monkeypatch.setattr(raw_log, "time", wire)
         log = RawLog(KafkaSettings("memory:1"), "waves", deadline=deadline)
         monkeypatch.setattr(log, "_leader", lambda *_: wire)
-        return log.batches_at({Partition(p): Offset(7) for p in range(partitions)})
+        return getattr(log, about)({Partition(p): Offset(7) for p in range(partitions)})  # type: ignore[no-any-return]
 
     return ask
 
@@ -73,6 +73,10 @@ def test_no_more_than_twice_of_what_is_wanted_is_sent_or_what_is_asked_for_first
     assert len({batch.digest for batch in found.values()}) == 1
     assert all(batch is not None for batch in found.values())
     assert wire.sent <= 30 * max(2 * size, 16 << 10)
+
+
+def test_a_record_time_is_the_newest_of_its_batch(asked: Any) -> None:
+    assert asked(Wire(40_000, rate=1e9), 3, about="times_at") == {0: 2, 1: 2, 2: 2}
 
 
 def test_a_slow_wire_is_waited_for_as_long_as_batches_come(asked: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 from tests.builders.heads import make_head, make_row
 from tests.security.seen_tags import tags_and_links
 from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
+from wavestitch.contracts.freshness import Freshness, Waits
 from wavestitch.contracts.headroom import Retention, Room, Thresholds, Unread, judge_room
 from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import EpochMs, Milliseconds, Offset, Partition
+from wavestitch.contracts.quantities import EpochMs, Milliseconds, Offset, Partition, Seconds
 from wavestitch.ui.asked import LATE
 from wavestitch.ui.bars import bar_of, strip_of
 from wavestitch.ui.docs_files import find_page
@@ -142,6 +144,40 @@ def test_a_stream_s_page_says_first_what_is_the_matter_and_what_to_do() -> None:
     assert "2 open, 1 quarantined" in html
     links = tags_and_links(html)[1]
     assert {"../held/ecg", f"../docs/ecg/{PLAN}/index.html", "../../dags/rewind_ecg"} <= set(links)
+
+
+@pytest.mark.parametrize(
+    ("late", "state", "first"),
+    [
+        (False, State.GREEN, "It is as fresh as declared: 2 of 90 waveforms"),
+        (True, State.LATE, '<span class="reported">late</span>: is later than the 15.0 s that it declares.'),
+    ],
+)
+def test_a_stream_that_declares_its_freshness_says_how_fresh_it_is(late: bool, state: State, first: str) -> None:
+    declared = Seconds(15)
+    seen = replace(
+        room(age_ms=Milliseconds(60_000)), freshness=Freshness(declared, late, 90, 2, 12.3, 60.0, Partition(0))
+    )
+    measured = replace(ROW, waits=Waits(90, 2, declared, 3.0, 12.3, 20.0))
+    [row] = rows_of([(facts(room=seen, batches=(measured,)), 0.0)], {})
+    html = stream_page(row, None)
+    assert row.state is state
+    assert first in html
+    assert '<span class="reported">12.3 s</span>' in html
+    assert html.count("2 of 90 waveforms published lately") == 1
+    assert ("1 of 1 streams need somebody" in overview_page([row])) is late
+    said = one_stream_facts(row, None)
+    assert said["freshness"] | {"unread_s": None} == {
+        "declared_s": 15,
+        "late": late,
+        "p99_s": 12.3,
+        "waveforms": 90,
+        "waveforms_late": 2,
+        "unread_s": None,
+        "known": True,
+        "by_broker": True,
+    }
+    assert said["batches"][0]["waits"]["longest_s"] == 20.0
 
 
 def test_what_the_tables_could_not_be_asked_is_a_sentence_and_no_zero() -> None:
@@ -290,3 +326,12 @@ def test_no_name_leads_anywhere_else(docs: Path, stream: str, plan: str, name: s
 
 def test_without_a_docs_folder_nothing_is_found(tmp_path: Path) -> None:
     assert find_page(tmp_path / "none", "ecg", PLAN, "index.html") is None
+
+
+def test_a_stream_that_was_never_begun_and_is_late_stands_among_those_that_need_somebody() -> None:
+    late = Freshness(Seconds(15), True, unread_s=259_200.0, partition=Partition(0))
+    [row] = rows_of([(StreamFacts("ecg", NO_BATCH, room=Room((), freshness=late)), 0.0)], {})
+    assert row.state is State.LATE
+    assert "the first unread record, in partition 0, is 3.0 d old" in stream_page(row, None)
+    assert "1 of 1 streams need somebody" in overview_page([row])
+    assert row.strip_says == "where its partitions stand is not known"

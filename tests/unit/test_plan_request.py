@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from tests.builders.ranges import span
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.request import check_gate, earlier_plan, parse_range, plan_request, rewind_target
+from wavestitch.batch.request import (
+    check_gate,
+    earlier_plan,
+    parse_duration,
+    parse_range,
+    plan_request,
+    rewind_target,
+)
 from wavestitch.batch.rewind import Target
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.plan import PlanKind, Scope
@@ -146,3 +153,14 @@ def test_a_rewind_goes_to_a_word_a_time_or_offsets(to: str, target: Target) -> N
 def test_a_place_that_nobody_can_go_to_is_refused(to: str) -> None:
     with pytest.raises(BadInput):
         rewind_target(to)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [(None, 0), ("90s", 90), ("55m", 3300), ("1 h", 3600)])
+def test_a_length_of_time(text: str | None, seconds: int) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "0m", "-1m", "1.5h", "5m\n", "soon"])
+def test_what_is_no_length_of_time_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match=r"is not a length of time; write a whole number with s, m, h or d, e\.g\. 55m"):
+        parse_duration(text)

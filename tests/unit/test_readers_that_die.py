@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from consumers import unit_processes
+from consumers.read_job import UnitRead, word_to_line
 from consumers.unit_reader import read_units
 from tests.builders.plans import make_plan
 from wavestitch.contracts.chunk_proof import NO_PROOF
@@ -22,15 +23,15 @@ job = json.loads(sys.stdin.readline())
 careful = job["careful"]
 if {dies}:
     os.kill(os.getpid(), {signal})
-print(json.dumps({{"receipt": {receipt!r}}}), flush=True)
+print({word!r}, flush=True)
 sys.stdin.read()
 """
 PLAN = make_plan()
 
 
 def read(monkeypatch: pytest.MonkeyPatch, folder: Path, *, dies: str, by: int) -> list[Receipt]:
-    receipt = Receipt(PLAN.plan_id, 0, [], 0.0).to_json()
-    program = CHILD.format(dies=dies, signal=int(by), receipt=receipt)
+    word = word_to_line(UnitRead(Receipt(PLAN.plan_id, 0, [], 0.0).to_json()))
+    program = CHILD.format(dies=dies, signal=int(by), word=word)
     monkeypatch.setattr(unit_processes, "_ARGV", (sys.executable, "-c", program))
     return read_units(plan=PLAN, kafka=KafkaSettings("127.0.0.1:1"), folder=folder, units=[0], proof=NO_PROOF)
 

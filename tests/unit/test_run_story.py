@@ -109,6 +109,21 @@ def test_a_run_of_all_streams_says_nothing_of_one_that_may_not_be_seen() -> None
     assert "secret" not in str(story_of("watch", watch, may=["c"]))
 
 
+def test_a_look_that_saw_a_stream_late_says_so_beside_its_headroom() -> None:
+    fresh = {"late": True, "declared_s": 15}
+    seen = [
+        {"stream": "a", "headroom": {"alarm": "green"}, "freshness": fresh},
+        {"stream": "b", "headroom": {"alarm": "red", "backlog": 7, "lost": 0}, "freshness": fresh},
+        {"stream": "c", "headroom": {"alarm": "green"}, "freshness": {**fresh, "late": False}},
+        {"stream": "d", "headroom": {"alarm": "green"}, "freshness": {"late": "yes"}},
+    ]
+    watch = RunFacts("watch", "r", "success", {}, {("look", "return_value"): seen})
+    story = story_of("watch", watch, may=["a", "b", "c", "d"])
+    assert story.says == "2 of 4 streams are near retention, late, or cannot be looked at."
+    late = "later than the 15 s that it declares"
+    assert story.lists == (("a", (late,)), ("b", (f"red: 7 offsets unread; {late}",)))
+
+
 def test_a_dag_is_of_the_stream_that_it_was_made_for() -> None:
     names = ["ecg", "ecg_two", "not a name"]
     assert stream_of_dag("ingest_ecg", names) == ("ingest", "ecg")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders.chunks import NOON, make_chunk
+from tests.builders.chunks import NOON, make_chunk, make_held
 from tests.builders.plans import make_plan
 from tests.builders.ranges import span
 from tests.builders.records import metadata
@@ -18,10 +18,11 @@ from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.copies import Copy, contradict, say_no_more
 from wavestitch.contracts.decision import Evidence, decide
 from wavestitch.contracts.fates import AllStitched
+from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.plan import Plan, PlanKind, Scope
 from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.reasons import Reason
-from wavestitch.contracts.seams import PARTS, Part, Parts, across_cuts, copies_elsewhere, parts_of
+from wavestitch.contracts.seams import PARTS, AcrossCuts, Part, Parts, across_cuts, copies_elsewhere, parts_of
 from wavestitch.contracts.start_times import start_time_ns
 
 MS = 1_000_000
@@ -136,3 +137,28 @@ def test_a_batch_is_told_of_its_own_waveforms_alone() -> None:
 def test_what_a_batch_kept_is_read_as_it_was_written() -> None:
     parts = Parts("p", (part("w", copy(0, of=None, at=1), copy(1, of=2, at=3), why=Reason.CONFLICT),))
     assert PARTS.read(PARTS.text(parts)) == parts
+
+
+def test_copies_and_waveforms_stand_in_the_order_of_their_places_and_ids() -> None:
+    lying = [copy(n, of=30, at=7 * n % 29) for n in range(20)]
+    found = across_cuts([Parts("p1", (part("v", lying[0]), part("b", lying[0]))), Parts("p2", (part("v", *lying),))])
+    assert [c.offset for c in found.copies["v"]] == sorted(c.offset for c in lying)
+    assert found.lacking == ("b", "v")
+
+
+def test_beside_what_is_held_only_what_is_whole_then_is_read_together() -> None:
+    found = across_cuts([Parts("p1", (part("v", copy(1, of=3, at=4)), part("w", copy(1, of=2, at=5))))])
+    beside = found.beside([make_chunk(i, 0, count=None) for i in "vw"])
+    assert (beside.together, beside.lacking) == ({"w": (span(0, 5, 6),)}, ("v",))
+    assert AcrossCuts().beside([make_chunk("w")]) == AcrossCuts()
+
+
+def test_what_came_of_a_discarded_waveform_is_no_part_of_anything() -> None:
+    def parts(*held: HeldChunk) -> list[str]:
+        read = [make_chunk(i, 0, at=(0, offset)) for offset, i in enumerate("zda")]
+        evidence = Evidence(ChunkTable.of(read), {}, AllStitched())
+        decision = decide(a_backfill(), evidence, head=first_head(), held=held, published={})
+        return [part.waveform_id for part in parts_of(a_backfill(), decision).parts]
+
+    assert parts() == ["a", "d", "z"]
+    assert parts(make_held(make_chunk("d", 1, at=(0, 77)), Reason.DISCARDED, before=Reason.OPEN)) == ["a", "z"]

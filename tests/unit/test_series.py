@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wavestitch.contracts.errors import BadInput
-from wavestitch.reading.series import join
+from wavestitch.reading.series import Series, lay_out
 from wavestitch.reading.waveform import Waveform
 
 NOON_NS = 1_782_907_200 * 10**9
@@ -20,6 +20,24 @@ def waveform(name: str, start_ns: int, rate_hz: float, samples: np.ndarray) -> W
     about = {"sample_count": len(samples), "samples": samples.astype("<i4"), "nonfinite_count": 0}
     start = datetime.fromtimestamp(start_ns // 10**9, UTC)
     return Waveform(name, "s", "c", start, start_ns, rate_hz, "V", "i32le", 1.0, 0.0, about)
+
+
+def join(found: list[Waveform], **asked: int) -> Series:
+    rows = [
+        {
+            "waveform_id": one.id,
+            "source": one.source,
+            "channel": one.channel,
+            "start_time_ns": one.start_ns,
+            "sample_count": len(one),
+            "sampling_rate_hz": one.rate_hz,
+            "units": one.units,
+        }
+        for one in found
+    ]
+    layout = lay_out(rows, **asked)
+    assert layout is not None
+    return layout.fill(found)
 
 
 @given(
@@ -76,3 +94,19 @@ def test_what_overlaps_is_refused_by_name():
     pair = [waveform("a", NOON_NS, 100.0, np.arange(10)), waveform("b", NOON_NS + 90_000_000, 100.0, np.arange(3))]
     with pytest.raises(BadInput, match="'b' begins 1 samples before"):
         join(pair, start_ns=NOON_NS, end_ns=NOON_NS + 10**12)
+
+
+def test_how_far_a_waveform_was_moved_onto_the_grid_is_said():
+    pair = [waveform("a", NOON_NS, 1 / 60, np.arange(10)), waveform("b", NOON_NS + 629 * 10**9, 1 / 60, np.arange(3))]
+    made = join(pair, start_ns=NOON_NS, end_ns=NOON_NS + 10**13)
+    assert made.moved_ns == (0, -29 * 10**9)
+    assert made.times[10] == pair[1].times[0] + np.timedelta64(made.moved_ns[1], "ns")
+    cut = join(pair, start_ns=NOON_NS + 540 * 10**9, end_ns=NOON_NS + 10**13)
+    assert (cut.waveforms, cut.moved_ns) == (("a", "b"), (0, -29 * 10**9))
+
+
+def test_of_channels_or_rates_that_differ_one_is_to_be_chosen_and_of_no_rows_there_is_nothing():
+    pair = [waveform("a", NOON_NS, 1.0, np.arange(3)), waveform("b", NOON_NS + 10**10, 2.0, np.arange(3))]
+    with pytest.raises(BadInput, match=r"'b' has 2\.0 Hz and 'V', 'a' has 1\.0 Hz and 'V'; choose one"):
+        join(pair, start_ns=NOON_NS, end_ns=NOON_NS + 10**11)
+    assert lay_out([], start_ns=0, end_ns=1) is None

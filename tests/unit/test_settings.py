@@ -248,6 +248,22 @@ def test_a_way_to_tell_somebody_that_cannot_be_is_refused_without_a_secret(
 
 
 @pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("hunter2", "holds the secret itself"),
+        ("env:TOKEN", "file:PATH, the path absolute"),
+        ("file:token", "file:PATH, the path absolute"),
+    ],
+)
+def test_a_token_for_kafka_is_a_file_that_can_be_read_anew(config: Path, value: str, says: str) -> None:
+    with pytest.raises(BadInput, match=rf"kafka\.token.*{says}") as refused:
+        load(config, WAVESTITCH_KAFKA__TOKEN=value)
+    assert "hunter2" not in refused.value.message
+    found = load(config, WAVESTITCH_KAFKA__TOKEN="file:/run/secrets/kafka/token")
+    assert (found.kafka.token, found.redacted()["kafka"]["token"]) == ("file:/run/secrets/kafka/token", "…")
+
+
+@pytest.mark.parametrize(
     ("key", "value", "says"),
     [
         ("otlp", "http://otel.example/hunter2", "plain http beyond this machine"),
@@ -316,3 +332,14 @@ def test_a_warehouse_with_a_login_in_it_is_refused_without_a_word_of_it(
     with pytest.raises(ValueError, match="warehouse") as spelled:
         plain_warehouse(warehouse)
     assert "hunter2" not in str(spelled.value)
+
+
+@pytest.mark.parametrize(("one", "other"), [("kafka", "spark"), ("kafka", "verify"), ("spark", "verify")])
+def test_a_pool_that_two_kinds_of_tasks_share_has_one_size(config: Path, one: str, other: str) -> None:
+    named = {"WAVESTITCH_CONFIG": str(config)}
+    for part, slots in ((one, "2"), (other, "3")):
+        named |= {f"WAVESTITCH_{part.upper()}__POOL": "all", f"WAVESTITCH_{part.upper()}__POOL_SLOTS": slots}
+    with pytest.raises(BadInput, match=rf"{one}\.pool and {other}\.pool are both 'all'.*\(2 and 3\)"):
+        load_settings(named)
+    same = {name: "2" if name.endswith("SLOTS") else said for name, said in named.items()}
+    assert load_settings(same).pools["all"] == 2

@@ -13,7 +13,7 @@ from tests.builders.table_rows import published_row, stage
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.rows import published_schema
 from wavestitch.contracts.sample_kinds import Encoding, SampleType
-from wavestitch.contracts.sample_types import FORMAT_DTYPES, as_type
+from wavestitch.contracts.sample_types import FORMAT_DTYPES, as_type, misfit
 from wavestitch.parquet.sample_pages import SamplePages, SentSamples, TypedSamples
 from wavestitch.parquet.stored_samples import StoredSamples
 
@@ -60,6 +60,24 @@ def test_narrow_numbers_become_the_pages_that_wide_ones_do(
     sent = SentSamples(values.view(np.uint8), cuts * dtype.itemsize, [sample_format] * 3, samples)
     pages = SamplePages(samples, encoding)
     assert list(pages.pages(sent)) == list(pages.pages(TypedSamples(as_type(values, samples), cuts)))
+
+
+@pytest.mark.parametrize("encoding", ["fast", "small"])
+@pytest.mark.parametrize("samples", ["int", "long", "float", "double"])
+def test_whatever_format_fits_exactly_becomes_the_pages_of_the_type_alone_and_beside_others(
+    samples: SampleType, encoding: Encoding
+) -> None:
+    whole = samples in ("int", "long")
+    formats = [name for name in FORMAT_DTYPES if not (whole and name.startswith("f"))]
+    values = np.array([-32768, 32767, -1, 0, 1, 255, 256, -256] * 40)
+    for mixed in [*([one] for one in formats), formats, formats[::-1]]:
+        raws = [values.astype(FORMAT_DTYPES[name]).view(np.uint8) for name in mixed]
+        assert not any(misfit(raw, name, samples) for raw, name in zip(raws, mixed, strict=True))
+        cuts = np.concatenate(([0], np.cumsum([len(raw) for raw in raws])))
+        sent = SentSamples(np.concatenate(raws), cuts, mixed, samples)
+        typed = TypedSamples(as_type(np.tile(values, len(mixed)), samples), len(values) * np.arange(len(mixed) + 1))
+        pages = SamplePages(samples, encoding)
+        assert [bytes(p.body) for p in pages.pages(sent)] == [bytes(p.body) for p in pages.pages(typed)], mixed
 
 
 def written_by_pyarrow(path: Path, **how: object) -> None:

@@ -75,14 +75,14 @@ def refuse_past_closed_gate(
     if not closed or (answered and own in {b.plan_id for b in closed}):
         return
     heads = edges.tables.heads()
-    standing = _standing([b for b in closed if b.plan_id != own], heads, history_of(edges))
+    barring = _barring([b for b in closed if b.plan_id != own], heads, history_of(edges))
     if publishes is not None:
-        standing = [b for b in standing if _stopped_some(edges, b.plan, publishes)]
-    if not standing:
+        barring = [b for b in barring if _stopped_some(edges, b.plan, publishes)]
+    if not barring:
         return
-    plan = standing[0].plan
+    plan = barring[0].plan
     if plan is None:
-        raise _folder_gone(edges, standing[0].plan_id, publishes)
+        raise _folder_gone(edges, barring[0].plan_id, publishes)
     if not is_in_history(plan, heads):
         raise _base_gone(edges, plan)
     run = f"`wavestitch run {edges.name} --plan {plan.plan_id} --gate"
@@ -98,11 +98,11 @@ def refuse_past_closed_gate(
 def given_up_by_a_rewind(edges: Edges, base: Head | None) -> tuple[str, ...]:
     """The batches at a closed gate that any rewind fences, as sentences: what they stopped is read again, beside what
     has come since, or is not read at all. `base`: the head that it moves from."""
-    standing = _standing(_at_gate(edges, base.at_gate), [base], history_of(edges)) if base is not None else []
+    barring = _barring(_at_gate(edges, base.at_gate), [base], history_of(edges)) if base is not None else []
     return tuple(
         f"batch {b.plan_id[:16]}, which stands at a closed gate (look at {edges.findings(b.plan_id)}), is given up by "
         f"this, {_afterwards(b.plan)}"
-        for b in standing
+        for b in barring
     )
 
 
@@ -176,7 +176,7 @@ def _folder_gone(edges: Edges, plan_id: str, publishes: Collection[str] | None) 
     )
 
 
-def _standing(closed: Sequence[_AtGate], heads: Sequence[Head], history: History) -> list[_AtGate]:
+def _barring(closed: Sequence[_AtGate], heads: Sequence[Head], history: History) -> list[_AtGate]:
     """Those that bar others and that the stream has not gone on without."""
     if not heads:
         return []

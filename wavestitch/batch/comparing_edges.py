@@ -1,5 +1,6 @@
 """The real edges of a verification: those of every batch, with a place of their own that goes when it ends.
 
+It stitches in its own process, where the steps of a batch ask a Spark: it has time, and takes nobody's slot.
 All that it leaves lies below `LANDING/STREAM/.verify-NONCE`, locked by the process that works there: plans, landing,
 stitched files, Data Docs. No `run --plan` finds its plans, no ingest its gates; maintenance takes what a killed one
 left.
@@ -17,8 +18,9 @@ from functools import cached_property
 from pathlib import Path
 
 from consumers.unit_reader import read_units
+from spark_apps.in_process import stitch_here
 from wavestitch.batch.deployment import Deployment, plain_name
-from wavestitch.batch.deployment_edges import DeploymentEdges, ReadUnits, Submit
+from wavestitch.batch.deployment_edges import DeploymentEdges, ReadUnits
 from wavestitch.batch.landing_facts import reader_stops
 from wavestitch.batch.publishes_nothing import PinnedTables, PublishesNothing
 from wavestitch.batch.work_folder import LOCK, VERIFYING
@@ -94,7 +96,6 @@ class VerifyingEdges(PublishesNothing, DeploymentEdges):
         *,
         definition: Stream | None = None,
         read: ReadUnits = read_units,
-        submit: Submit | None = None,
     ) -> None:
         """`definition`: in place of the stream's own."""
         self._definition = definition
@@ -105,7 +106,7 @@ class VerifyingEdges(PublishesNothing, DeploymentEdges):
         own = deployment.settings.model_copy(
             update={"landing": self._place, "docs": self._place / "docs", "payload": Payload()}
         )
-        super().__init__(replace(deployment, settings=own), stream, read=read, submit=submit, gate_ahead=True)
+        super().__init__(replace(deployment, settings=own), stream, read=read, submit=stitch_here, gate_ahead=True)
 
     @cached_property
     def stream(self) -> Stream:

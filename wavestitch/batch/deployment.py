@@ -6,7 +6,6 @@ import os
 import re
 import resource
 import subprocess
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -26,8 +25,8 @@ from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.payload_store import BatchPayload, PayloadStore, not_named, open_payload_store
 from wavestitch.plain_files import below
 from wavestitch.secret_reference import proof_of, resolve_secret, resolve_secrets
-from wavestitch.settings import Settings, declared, load_settings, load_stream, stream_names
-from wavestitch.stream_files import read_draft, read_settled_stream, read_stream
+from wavestitch.settings import Settings, declared, load_settings, load_stream
+from wavestitch.stream_files import read_draft, read_settled_stream, read_streams
 from wavestitch.tables.access.own_settings import be_guest, only_own_settings
 from wavestitch.tables.access.time_outs import TimeOuts
 from wavestitch.tables.catalog import CatalogSettings
@@ -64,7 +63,7 @@ class Deployment:
     @cached_property
     def kafka(self) -> KafkaSettings:
         options = resolve_secrets(self.settings.kafka.options)
-        return KafkaSettings(bootstrap=self.settings.kafka.bootstrap, options=options)
+        return KafkaSettings(self.settings.kafka.bootstrap, options, self.settings.kafka.token)
 
     @cached_property
     def spark_conf(self) -> dict[str, str]:
@@ -143,11 +142,8 @@ class Deployment:
 
     def group_users(self, group: str) -> list[Stream]:
         """The streams that name this consumer group; files that declare none are somebody else's trouble."""
-        found = []
-        for name in stream_names(self.settings):
-            with suppress(BadInput):
-                found.append(read_stream(self.settings.streams, name))
-        return [stream for stream in found if stream.group == group]
+        found = read_streams(declared(self.settings)).values()
+        return [stream for stream in found if not isinstance(stream, BadInput) and stream.group == group]
 
     def folder(self, stream: str, plan_id: str) -> WorkFolder:
         return WorkFolder(self.settings.landing, plain_name(stream), plan_id, payload=lambda: self.payload_store)

@@ -16,7 +16,7 @@ from wavestitch.batch.held_decision import HeldPreview, plan_held, refuse_others
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.last_definition import refuse_torn
 from wavestitch.batch.preview_answer import refuse_dead_preview
-from wavestitch.batch.promote import refuse_changed
+from wavestitch.batch.promote import refuse_changed, refuse_taken_back
 from wavestitch.batch.steps import finished
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_stages import KeepPlan
@@ -39,13 +39,16 @@ def preview_held(
 
 def begin_approved(edges: Edges, plan_id: str, *, by: str) -> Plan:
     """The plan that was previewed, begun as a batch. `by`: who approved of it; done again it is the same batch. Raises
-    `Refused` or `Fenced` where it is void."""
+    `Refused` or `Fenced` where it is void, and `Refused` where it was done, and what it did stands no more."""
     kept = edges.decision(plan_id)
     plan = replace(kept, choice=_approved(kept, by)).sealed()
-    if finished(edges, plan.plan_id) is None:
+    done = finished(edges, plan.plan_id)
+    if done is None:
         _refuse_void(edges, kept)
         if plan.choice is not None and asks_the_gate(plan):
             refuse_past_closed_gate(edges, publishes=plan.choice.ids)
+    elif plan.promotion is not None:
+        refuse_taken_back(edges, plan.promotion, done.published.sequence)
     Walk(edges.stream, edges.log, edges.tables, begin=edges.begin)(KeepPlan(plan))
     return plan
 

@@ -144,10 +144,10 @@ def _meant(one: HeldWaveform, action: HeldAction, stream: Stream) -> list[ChunkF
     """The chunks that a decision is about: whoever lets them go or takes that back means all."""
     if action in (HeldAction.DISCARD, HeldAction.RESTORE):
         return [h.chunk for h in touched_by(action, one.held)]
-    return _standing(one, stream)
+    return _publishable(one, stream)
 
 
-def _standing(one: HeldWaveform, stream: Stream) -> list[ChunkFacts]:
+def _publishable(one: HeldWaveform, stream: Stream) -> list[ChunkFacts]:
     """What a decision can publish: neither discarded, nor held from before the stream asked for more."""
     return [h.chunk for h in one.believed(stream) if h.reason is not Reason.DISCARDED]
 
@@ -164,32 +164,33 @@ def why_not(one: HeldWaveform, action: HeldAction, stream: Stream, pick: str) ->
         return ""
     if one.published:
         return "is published; what is held contradicts it, and can only be discarded"
-    standing = _standing(one, stream)
-    if not standing:
+    publishable = _publishable(one, stream)
+    if not publishable:
         why = next(filter(None, map(Belief(stream).why_not, one.held)), "")
         return f"is not believed by the stream's present definition ({why}); have it sent again, or discard it"
     if action is HeldAction.PICK:
-        if len(topics := topics_at(standing, pick)) > 1:
+        if len(topics := topics_at(publishable, pick)) > 1:
             places = " or ".join(f"{topic}:{pick}" for topic in topics)
             return f"has a chunk at {pick} of {len(topics)} topics; name the one that is meant, as {places}"
-        if not pick_copy(standing, pick)[0]:
+        if not pick_copy(publishable, pick)[0]:
             return f"has no chunk at {pick}"
         return "" if Reason.CONFLICT in states else "is no conflict"
     if action is HeldAction.ACCEPT:
-        found = assemble_waveform(one.waveform_id, standing, stream.limits, accepted=True)
+        found = assemble_waveform(one.waveform_id, publishable, stream.limits, accepted=True)
         if found.reason is not None:
             return f"is {found.reason.value}, which nobody can accept ({found.evidence})"
         if Reason.MISFIT in states:
             return "does not fit the stream's samples, which nobody can accept; widen `samples`, and redrive it"
-    return _why_in_vain(one.waveform_id, standing, states, stream) if action is HeldAction.REDRIVE else ""
+    return _why_in_vain(one.waveform_id, publishable, states, stream) if action is HeldAction.REDRIVE else ""
 
 
-def _why_in_vain(waveform_id: str, standing: list[ChunkFacts], states: set[Reason], stream: Stream) -> str:
+def _why_in_vain(waveform_id: str, publishable: list[ChunkFacts], states: set[Reason], stream: Stream) -> str:
     """Why no definition of the stream makes this otherwise; empty where one might."""
-    if states & _FINAL:
+    if states & _FINAL and assemble_waveform(waveform_id, publishable, stream.limits).reason is None:
+        # Not where a copy came under another word, while it was discarded say: then it is a conflict, to be picked of.
         return "has other bytes than its ws-digest says, and will have; accept publishes them, discard lets them go"
     if Reason.IMPLAUSIBLE_TIME in states:
-        found = assemble_waveform(waveform_id, standing, stream.limits, accepted=True)
+        found = assemble_waveform(waveform_id, publishable, stream.limits, accepted=True)
         if found.reason is Reason.IMPLAUSIBLE_TIME:
             return f"is beyond what any limit allows ({found.evidence}); discard lets it go"
     return ""

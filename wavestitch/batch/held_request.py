@@ -7,9 +7,9 @@ from typing import Any
 
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.history import History, whole_history
-from wavestitch.batch.request import parse_time
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.instant import parse_time
 from wavestitch.contracts.quantities import epoch_ms
 from wavestitch.contracts.reasons import OF_RECORDS, Reason
 

@@ -1,4 +1,4 @@
-"""What was last told, on disk: of a stream's headroom `LANDING/.told/STREAM/told.json`, of a DAG's failures
+"""What was last seen and told, on disk: of a stream's headroom `LANDING/.told/STREAM/told.json`, of a DAG's failures
 `LANDING/.failures/DAG.json`, and what was counted for a stream's metrics, `LANDING/.metrics/STREAM/counted.json`.
 
 None of it is in the stream's own folder, since by that a stream that was planned once is known from one that was only

@@ -11,36 +11,57 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from wavestitch.batch.carry import NOTHING_READ, Carried, How, Silent, Watcher, carry_through
 from wavestitch.batch.closed_gate import refuse_past_closed_gate
 from wavestitch.batch.commit_offsets import look_at_group
 from wavestitch.batch.edges import Edges
+from wavestitch.batch.history import history_of, whole_history
 from wavestitch.batch.last_definition import refuse_torn
 from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.publishes_nothing import ComparingEdges
+from wavestitch.batch.rehearsal import rehearse
 from wavestitch.batch.results import Finished, Published
 from wavestitch.batch.survey import Made, plan_of, size_of, survey_beside, too_much
 from wavestitch.batch.verify import Verified, verify_range
 from wavestitch.batch.verify_request import VerifyRequest
 from wavestitch.contracts.batch_stages import KeepPlan, kinds_of, stages_of
+from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.definition_change import CHANGES, Change, changed
 from wavestitch.contracts.definition_since import said_of_definition
 from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.pending_decision import held_back
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.ports import PartitionEnds
-from wavestitch.contracts.promotion import Promotion, changed_since, rows_as_shown
-from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.position import HeadKind
+from wavestitch.contracts.promotion import Promotion, changed_since, rows_as_made, rows_as_shown
 from wavestitch.contracts.stages import Stage
 from wavestitch.contracts.verification import Compared
 
 MOST = 10_000
 """So many waveforms one promotion takes at most: each is named in its plan."""
+
+
+@dataclass(slots=True)
+class _Read:
+    """What was compared, for as long as a batch may read so much: more is refused afterwards, and was not kept."""
+
+    most: int
+    tables: list[ChunkTable] = field(default_factory=list)
+    count: int = 0
+
+    def take(self, table: ChunkTable) -> None:
+        self.count += len(table)
+        self.tables = [*self.tables, table] if self.count <= self.most else []
+
+    @property
+    def all(self) -> ChunkTable:
+        return ChunkTable.joined(self.tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,33 +92,31 @@ def preview_promotion(
         raise BadInput("say why this is promoted (--why …): it is kept with what it does")
     recent = refuse_torn(edges.stream, edges.tables)
     look_at_group(edges.stream, log=edges.log, tables=edges.tables)
-    found = verify_range(comparing, request, watcher=watcher)
+    read = _Read(edges.stream.limits.max_batch_records)
+    found = verify_range(comparing, request, watcher=watcher, take=read.take)
     every = [(one, changed(one)) for one in found.waveforms]
-    change = frozenset(one.waveform_id for one, to in every if to.change in CHANGES)
-    rows = comparing.snapshot.published(change)
-    held = held_back(comparing.snapshot.held(HeldLook(ids=change)) if change else (), rows)
     taken: list[tuple[Compared, Change]] = []
     passed: list[tuple[str, str]] = []
     for one, to in every:
         if to.change not in CHANGES:
             continue
-        problem = _why_not(one, held.get(one.waveform_id))
+        problem = _why_not(one)
         if problem:
             passed.append((one.waveform_id, problem))
         else:
             taken.append((one, to.change))
     _refuse_none_or_many(edges.name, taken, passed)
-    promotion = Promotion(
-        ids=tuple(one.waveform_id for one, _ in taken),
-        was=tuple(one.was for one, _ in taken),
-        made=tuple(one.made for one, _ in taken),
-        who=name_of_person(who),
-        why=reason,
-    )
+    tried = _plan(edges, comparing, found, _promotion(taken, who=who, why=reason))
+    refused = {one.waveform_id: one.refused or to for one, to in taken if not one.made}
+    if otherwise := rehearse(edges, tried, read.all, refused):
+        passed = sorted([*passed, *otherwise.items()])
+        taken = [(one, to) for one, to in taken if one.waveform_id not in otherwise]
+        _refuse_none_or_many(edges.name, taken, passed)
+    promotion = _promotion(taken, who=who, why=reason)
     if promotion.taken_out:
         edges.tables.refuse_fixed_rows()
     refuse_past_closed_gate(edges, publishes=promotion.put_in)
-    plan = _plan(edges, comparing, found, promotion)
+    plan = replace(tried, choice=promotion).sealed()
     edges.keep_decision(plan)
     return PromotionPreview(
         plan=plan,
@@ -149,12 +168,34 @@ def refuse_changed(edges: Edges, kept: Plan, promotion: Promotion) -> None:
         )
 
 
+def refuse_taken_back(edges: Edges, promotion: Promotion, sequence: int) -> None:
+    """Of one that was done, as head `sequence`. Raises `Refused` where its rows are not those that it left. A row that
+    was altered is replaced by one of the same pieces: these alone do not tell whether it was put back."""
+    others = rows_as_made(promotion, edges.tables.published(promotion.ids))
+    alike = [i for i, was, made in zip(promotion.ids, promotion.was, promotion.made, strict=True) if was == made]
+    if not others and alike and _was_one_taken_back(edges, since=sequence + 1):
+        others = alike
+    if others:
+        raise Refused(
+            f"stream {edges.name}: this promotion was done, as head {sequence}, and {len(others)} of its "
+            f"{len(promotion.ids)} waveforms are not as it left them, first {in_shell(others[0])}: it was taken back, "
+            "or something was published, decided or promoted since. Nothing was changed; preview it again with "
+            f"`wavestitch promote {edges.name}` and the same range"
+        )
+
+
+def _was_one_taken_back(edges: Edges, *, since: int) -> bool:
+    return any(
+        row.kind == HeadKind.PROMOTE and not row.plan_id for row in whole_history(history_of(edges), since=since)
+    )
+
+
 def _covers(r: OffsetRange, ends: PartitionEnds) -> bool:
     return ends.log_start <= r.start and r.end <= ends.stable_end
 
 
-def _why_not(one: Compared, held: Reason | None) -> str:
-    """Why it stays as it is; empty where nothing keeps it. `held`: for what chunks of it are, that keeps it."""
+def _why_not(one: Compared) -> str:
+    """Why the range says too little to replace it; empty where it does not."""
     if one.plan_id and not one.was:
         return "is in the table several times"
     if not one.inside:
@@ -165,9 +206,17 @@ def _why_not(one: Compared, held: Reason | None) -> str:
             "maintenance lets go and no decision publishes again. Have it sent again so that the definition takes it "
             "for one, or put a definition in force that does"
         )
-    if one.unread:
-        return f"a copy in {one.unread} contradicts its row; let an ingest read that, and decide about it first"
-    return "" if held is None else f"chunks of it are held as {held.value}; decide about them first"
+    return ""
+
+
+def _promotion(taken: Sequence[tuple[Compared, Change]], *, who: str, why: str) -> Promotion:
+    return Promotion(
+        ids=tuple(one.waveform_id for one, _ in taken),
+        was=tuple(one.was for one, _ in taken),
+        made=tuple(one.made for one, _ in taken),
+        who=name_of_person(who),
+        why=why,
+    )
 
 
 def _refuse_none_or_many(stream: str, taken: Sequence[object], passed: Sequence[tuple[str, str]]) -> None:

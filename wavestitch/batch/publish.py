@@ -13,11 +13,14 @@ from typing import Protocol
 from wavestitch.batch.history import Committed, History, find_committed, repair_history
 from wavestitch.batch.stream_state import load_for_batch
 from wavestitch.contracts.batch_row import BatchRow, describe_batch
+from wavestitch.contracts.chunk_table import Rows
 from wavestitch.contracts.decided import Decision
 from wavestitch.contracts.decision import Evidence, decide
 from wavestitch.contracts.errors import StateUnknown, Transient
+from wavestitch.contracts.freshness import read_before
 from wavestitch.contracts.held import HeldChunk, HeldKey
 from wavestitch.contracts.held_quota import check_quota, places_of
+from wavestitch.contracts.last_chunks import NOTHING, last_recorded, waited
 from wavestitch.contracts.pending_decision import held_back
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, StagedFile, Tables
@@ -48,11 +51,12 @@ class Staging(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What the history says of a batch beside the decision itself; see `describe_batch`. `elapsed`: seconds since
-    publishing began."""
+    """What the history says of a batch beside the decision itself; see `describe_batch`. `clock_ms`: the committer's
+    clock; `elapsed`: seconds since publishing began."""
 
     holes: Mapping[Partition, int]
     committed_ms: EpochMs
+    clock_ms: Callable[[], EpochMs]
     seconds: Mapping[str, float]
     sizes: Mapping[str, int]
     reading: Mapping[int, tuple[int, float]] = field(default_factory=dict)
@@ -86,6 +90,7 @@ def publish_batch(
         if plan.promotion is not None:
             others = held_back(now.held, now.replaced)
             check_promotion(plan.promotion, decision, replaced=now.replaced, others=others, stream=plan.stream.name)
+        recorded = _first_read(plan, decision, tables)
         bare = check_quota(plan, decision, now.head.held)
         row = describe_batch(
             plan,
@@ -98,6 +103,7 @@ def publish_batch(
             without_bytes=places_of(bare),
             # Of a promotion only what it was shown is decided: it knows of no offset what lies there.
             starts=index_starts(plan.ranges, decision.fates.plain) if plan.promotion is None else {},
+            waits=waited(recorded, until=audit.clock_ms(), declared=plan.stream.freshness),
         )
         files = staging.files_for(decision.publish)
         check_rows(decision, staging.rows_in(files), topic_id=plan.topic_id, planned_on=plan.base_sequence)
@@ -122,7 +128,8 @@ def publish_batch(
         except StateUnknown:
             say("the outcome of the commit is not known: looking at the table")
             continue
-        row = replace(row, seconds={**row.seconds, "publish": audit.elapsed()})
+        waits = waited(recorded, until=audit.clock_ms(), declared=plan.stream.freshness)
+        row = replace(row, seconds={**row.seconds, "publish": audit.elapsed()}, waits=waits)
         if head.sequence > plan.base_sequence + 1:
             repair_history(history, since=plan.base_sequence, own=row)
         else:  # all heads before it were in the history when this was planned
@@ -134,6 +141,13 @@ def publish_batch(
 
 def _stands_on(plan: Plan, tables: Tables) -> bool:
     return any(h.sequence == plan.base_sequence and h.snapshot_id == plan.base_snapshot for h in tables.heads())
+
+
+def _first_read(plan: Plan, decision: Decision, tables: Tables) -> Rows:
+    """As `last_recorded`. Only an ingest reads what waits; whatever else publishes goes back to it on purpose."""
+    if not plan.moves_positions:
+        return NOTHING
+    return last_recorded(decision.fates, read_before=read_before(tables.heads(), plan.topic_id))
 
 
 def _held_rows(

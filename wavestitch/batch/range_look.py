@@ -7,10 +7,8 @@ batches. Compares nothing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from wavestitch.batch.carry import NOTHING_READ, Carried, How, Watcher, carry_through
 from wavestitch.batch.plan_request import Planning, PlanRequest
@@ -32,6 +30,7 @@ from wavestitch.contracts.start_times import start_time_ns
 from wavestitch.contracts.verdict import Verdict
 from wavestitch.contracts.verification import InLog, LogChunk, is_of_row
 
+Take = Callable[[ChunkTable], None]
 _TRIES = 100
 _STAGES = (ReadUnits, Reassemble, Validate)
 
@@ -50,20 +49,19 @@ class Batches:
 class RangeLook:
     """`logs`: each waveform that was found; `chunks`: what lies where rows say that theirs lay; `closed`: expectations
     about the whole for which a batch's gate would close; `absent`: offsets that the log covers and does not deliver;
-    `gone`: those that retention took meanwhile; `accounts`: of the records that were read; `unread`: by waveform, where
-    a copy lies that contradicts its row, and that no ingest has read yet."""
+    `gone`: those that retention took meanwhile; `accounts`: of the records that were read."""
 
     def __init__(
-        self, edges: ComparingEdges, of: Batches, claims: Mapping[str, Sequence[RowPiece]], watcher: Watcher
+        self, edges: ComparingEdges, of: Batches, claims: Mapping[str, Sequence[RowPiece]], watcher: Watcher, take: Take
     ) -> None:
-        """`claims`: by waveform, where the table says that its chunks lay."""
-        self._edges, self._of, self._claims, self._watcher = edges, of, claims, watcher
+        """`claims`: by waveform, where the table says that its chunks lay. `take`: is given what was read, each record
+        once."""
+        self._edges, self._of, self._claims, self._watcher, self._give = edges, of, claims, watcher, take
         self.logs: dict[str, InLog] = {}
         self.chunks: dict[tuple[int, int], LogChunk] = {}
         self.closed: set[str] = set()
         self.absent: list[OffsetRange] = []
         self.gone: list[OffsetRange] = []
-        self.unread: dict[str, str] = {}
         self.log_start = {p: end.log_start for p, end in of.here.ends.items()}
         self._places = {(p.partition, p.offset) for pieces in claims.values() for p in pieces}
         self.accounts = RangeAccounts(edges, of.here.topic.topic_id)
@@ -162,8 +160,8 @@ class RangeLook:
         chunks = ChunkTable.of(edges.landed(plan, stitched.receipts).chunks)
         every = edges.every_record(plan, stitched.receipts)
         self._note_places(every.chunks)
-        self._note_unread(ChunkTable.of(every.chunks), chunks)
         if not only:
+            self._give(ChunkTable.of(every.chunks))
             self.accounts.note(every.chunks, plan.ranges, holes=sum(every.holes.values()))
         wanted = set(only)
         for one in _logs(edges, plan, stitched.report, verdict, chunks):
@@ -196,20 +194,6 @@ class RangeLook:
             # What no definition makes a chunk is not what was published from there.
             rejected = fact.reason or "" if fact.reason in MAY_BE_CHUNKS else ""
             self.chunks[place] = LogChunk(fact.waveform_id, fact.seq, fact.piece, fact.timestamp_ms, rejected)
-
-    def _note_unread(self, every: ChunkTable, read: ChunkTable) -> None:
-        if len(every) == len(read):
-            return
-        positions = self._edges.snapshot.head.positions
-        passed = np.flatnonzero(~np.isin(_place_numbers(every), _place_numbers(read))).tolist()
-        for c in every.facts(passed):
-            at = positions.get(c.partition)
-            if c.waveform_id is not None and (at is None or c.offset >= at.next_offset):
-                self.unread[c.waveform_id] = f"partition {c.partition} offset {c.offset}"
-
-
-def _place_numbers(chunks: ChunkTable) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return (chunks.partition.astype(np.int64) << 48) + chunks.offset
 
 
 def _logs(

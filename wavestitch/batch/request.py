@@ -12,13 +12,17 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
+from pydantic import TypeAdapter
+
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind_target import OF_A_PARTITION, TARGETS, Target
 from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.instant import parse_time
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_text import said_by_person
 from wavestitch.contracts.plan import PlanKind, Scope
-from wavestitch.contracts.quantities import Offset, Partition, epoch_ms, time_ns
+from wavestitch.contracts.quantities import Offset, Partition, Seconds, epoch_ms, time_ns
+from wavestitch.contracts.stream import Span
 
 Gate = Literal["stop", "accept", "park"]
 GATES: tuple[Gate, ...] = ("stop", "accept", "park")
@@ -33,6 +37,7 @@ _OFFSETS = re.compile(r"[0-9]{1,9}:[0-9]{1,18}(,[0-9]{1,9}:[0-9]{1,18})*")
 _OFFSET = re.compile(r"^[0-9]{1,18}$")
 _PART = re.compile(r"^[0-9]{1,9}:[^,]+")
 _PARTITIONS = re.compile(r"[0-9]{1,9}(,[0-9]{1,9})*")
+_DURATION = TypeAdapter[Seconds](Span)
 _DATE = re.compile(r"^[0-9]{4}-")
 _WORD = re.compile(r"^[a-z-]+$")
 _ARGUED = re.compile(r"(before):([0-9a-f]{4,32})|(shift):(-?[0-9]{1,18})|(undo):([0-9]{1,18})")
@@ -159,23 +164,24 @@ def parse_until(text: str | None) -> dict[Partition, Offset]:
     return {Partition(int(p)): Offset(int(o)) for p, o in pairs}
 
 
+def parse_duration(text: str | None) -> Seconds:
+    """None is none at all."""
+    if text is None:
+        return Seconds(0)
+    try:
+        return _DURATION.validate_python(text)
+    except ValueError:
+        raise BadInput(
+            f"{ascii(text)[:80]} is not a length of time; write a whole number with s, m, h or d, e.g. 55m"
+        ) from None
+
+
 def parse_range(text: str) -> OffsetRange:
     """`PARTITION:START-END`, half-open."""
     found = _RANGE.match(text.strip())
     if not found or int(found[2]) >= int(found[3]):
         raise BadInput(f"{text!r} is not PARTITION:START-END with START before END, e.g. 0:100-200")
     return OffsetRange(Partition(int(found[1])), Offset(int(found[2])), Offset(int(found[3])))
-
-
-def parse_time(text: str) -> int:
-    """An ISO time with its zone, in ns since the epoch."""
-    try:
-        found = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise BadInput(f"{text!r} is not a time; write it like 2026-01-31T12:00:00Z") from None
-    if found.tzinfo is None:
-        raise BadInput(f"{text!r} has no time zone; add Z for UTC")
-    return time_ns(found)
 
 
 def _backfill(scope: Scope, shown: str) -> PlanRequest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -21,6 +22,9 @@ from wavestitch.contracts.batch_stages import FINISHING, kinds_of
 from wavestitch.contracts.plan import PlanKind
 
 __all__ = ["RunOptions", "Silent", "Watcher", "catch_up", "done_to_json", "planned_to_json", "run_batch"]
+
+_LOOK_S = 1.0
+"""So often is asked whether more has come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +63,36 @@ def run_batch(edges: Edges, options: RunOptions, *, watcher: Watcher) -> BatchDo
 
 
 def catch_up(
-    deployment: Deployment, stream: str, options: RunOptions, *, watcher: Watcher
+    deployment: Deployment, stream: str, options: RunOptions, *, watcher: Watcher, seconds: float = 0
 ) -> Iterator[BatchDone | NothingToDo]:
-    """Batch after batch, until one of them takes all there is to its planning's end of the log, or nothing is left."""
+    """Batch after batch, until one of them takes all there is to its planning's end of the log, or nothing is left; but
+    for so many seconds what comes meanwhile, too. Each goes by the stream's definition as it is then."""
+    ends = time.monotonic() + seconds
     with UnitProcesses() as children:
-        edges = DeploymentEdges(deployment, stream, read=partial(read_units, children=children), gate_ahead=True)
-        while True:
-            found = run_batch(edges, options, watcher=watcher)
-            yield found
-            if isinstance(found, NothingToDo) or isinstance(found.planned, Finished) or not found.planned.left:
-                return
+        read = partial(read_units, children=children)
+
+        def one() -> BatchDone | NothingToDo:
+            return run_batch(DeploymentEdges(deployment, stream, read=read, gate_ahead=True), options, watcher=watcher)
+
+        yield from one_after_another(one, go_on=lambda: time.monotonic() < ends, wait=partial(time.sleep, _LOOK_S))
+
+
+def one_after_another(
+    batch: Callable[[], BatchDone | NothingToDo], *, go_on: Callable[[], bool], wait: Callable[[], object]
+) -> Iterator[BatchDone | NothingToDo]:
+    """`go_on`: asked before each batch, whether the next one is wanted whatever this one leaves; where it finds nothing
+    then, `wait` is for more to come."""
+    while True:
+        goes_on = go_on()
+        found = batch()
+        if goes_on and isinstance(found, NothingToDo):
+            wait()
+            continue
+        yield found
+        if goes_on:
+            continue
+        if isinstance(found, NothingToDo) or isinstance(found.planned, Finished) or not found.planned.left:
+            return
 
 
 def done_to_json(found: BatchDone | NothingToDo) -> dict[str, Any]:

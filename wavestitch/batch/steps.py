@@ -10,9 +10,7 @@ plan is finished, whatever else is gone.
 from __future__ import annotations
 
 import functools
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -52,24 +50,12 @@ from wavestitch.contracts.past_cost import forecast
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.stages import explain
 from wavestitch.contracts.verdict import Verdict, would_publish
+from wavestitch.garbage_collection import collection_paused
 from wavestitch.write_once import disk_errors
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _SHOWN = 20  # sentences about what was reported: XCom is no place for more
-
-
-@contextmanager
-def collection_paused() -> Iterator[None]:
-    """Around work that makes an object a chunk or a snapshot, and no cycles: looking for some, over and over and
-    through all that was imported, takes about as long as the work."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def finished(edges: Edges, plan_id: str) -> Finished | None:
@@ -254,6 +240,7 @@ def step_publish(
     audit = Audit(
         holes=landed.holes,
         committed_ms=edges.clock_ms(),
+        clock_ms=edges.clock_ms,
         seconds={"read": landed.seconds, "reassemble": made.seconds, "validate": checked.seconds},
         sizes={"read": landed.payload_bytes},
         reading=landed.reading,

@@ -22,7 +22,7 @@ from wavestitch.contracts.held_mark import HeldMark, held_bytes
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import Head, HeadKind
-from wavestitch.contracts.promotion import Promotion, rows_as_shown
+from wavestitch.contracts.promotion import Promotion, rows_as_made
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stages import Stage
 
@@ -48,7 +48,7 @@ def plan_taking_back(edges: Edges, plan_id: str, *, who: str, why: str) -> Takin
     edges.tables.refuse_fixed_rows()
     now = edges.tables.published(promotion.ids)
     then = edges.tables.published(promotion.ids, of=before.snapshot_id)
-    if others := rows_as_shown(replace(promotion, was=promotion.made), now):
+    if others := rows_as_made(promotion, now):
         raise Refused(
             f"stream {edges.name}: {len(others)} of the {len(promotion.ids)} waveforms of batch {plan_id[:16]} are not "
             f"as it left them, first {in_shell(others[0])}: something was published or promoted since. Nothing was "

@@ -22,7 +22,7 @@ from wavestitch.batch.located import locate, noted_starts
 from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.publishes_nothing import ComparingEdges
 from wavestitch.batch.range_accounts import Accounted
-from wavestitch.batch.range_look import Batches, RangeLook
+from wavestitch.batch.range_look import Batches, RangeLook, Take
 from wavestitch.batch.survey import Survey, size_of, survey_beside
 from wavestitch.batch.verify_request import VerifyRequest
 from wavestitch.contracts.errors import BadInput, Refused
@@ -94,19 +94,22 @@ class _Range:
     kind: PlanRequest
 
 
-def verify_range(edges: ComparingEdges, request: VerifyRequest, *, watcher: Watcher) -> Verified:
-    """The proof: what the log gives today beside what the table says, waveform by waveform."""
+def verify_range(
+    edges: ComparingEdges, request: VerifyRequest, *, watcher: Watcher, take: Take = lambda _: None
+) -> Verified:
+    """The proof: what the log gives today beside what the table says, waveform by waveform. `take`: is given what was
+    read, each record once."""
     with edges.place():
-        return _verify(edges, request, watcher)
+        return _verify(edges, request, watcher, take)
 
 
-def _verify(edges: ComparingEdges, request: VerifyRequest, watcher: Watcher) -> Verified:
+def _verify(edges: ComparingEdges, request: VerifyRequest, watcher: Watcher, take: Take) -> Verified:
     watcher.begin("plan")
     meant = _range_of(edges, request)
     head, topic_id = edges.snapshot.head, meant.here.topic.topic_id
     watcher.say(f"compared with snapshot {head.snapshot_id} (head {head.sequence}); {_offsets(meant.there)} to read")
     claims = _claims(edges, request, meant, topic_id)
-    look = RangeLook(edges, _batches(edges, meant), claims, watcher)
+    look = RangeLook(edges, _batches(edges, meant), claims, watcher, take)
     look.read(meant.there)
     watcher.begin("compare")
     read, lost = without(meant.there, [*look.gone, *look.absent]), joined([*meant.lost, *look.gone])
@@ -218,7 +221,6 @@ def _compare(
         found += [
             compare(i, look.logs.get(i), rows.get(i, ()), held.get(i), extent, accounted.not_there(i)) for i in some
         ]
-    found = [replace(one, unread=look.unread.get(one.waveform_id, "")) for one in found] if look.unread else found
     return _with_decisions(edges, found)
 
 

@@ -1,7 +1,7 @@
 """One look at a stream for whoever watches over it: what is other than was last told is told, once, and kept.
 
-It is kept only after every way has taken it: two that look at once, or a death in between, tell a thing twice, never
-not at all. Moves nothing of the stream.
+That it was told is kept only after every way has taken it: two that look at once, or a death in between, tell a thing
+twice, never not at all. What was seen is kept by each look. Moves nothing of the stream.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from wavestitch.batch.lag_trigger import Start, start_by_lag
 from wavestitch.batch.metrics import tell_metrics
 from wavestitch.batch.notify import Fact, notify
 from wavestitch.contracts.errors import WavestitchError
+from wavestitch.contracts.freshness import said_of_freshness, say_freshness
 from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.headroom import Alarm, Room
 from wavestitch.contracts.headroom_told import Sight, Told, numbers, say_room
@@ -50,7 +51,8 @@ class Watched:
     @property
     def worrying(self) -> bool:
         alarmed = self.room is not None and self.room.alarm is not Alarm.GREEN
-        return bool(self.problem) or self.start.stands or alarmed
+        late = self.room is not None and self.room.late
+        return bool(self.problem) or self.start.stands or alarmed or late
 
     @property
     def stands(self) -> str:
@@ -95,8 +97,8 @@ def _watch_one(deployment: Deployment, name: str) -> Watched:
 
 
 def room_to_json(room: Room | None) -> dict[str, Fact] | None:
-    """For scripts, and for whoever is told; None where nothing could be seen."""
-    if room is None:
+    """For scripts, and for whoever is told; None where nothing could be seen, or the stream has not begun."""
+    if room is None or not room.begun:
         return None
     return {
         "alarm": room.alarm.value,
@@ -105,6 +107,23 @@ def room_to_json(room: Room | None) -> dict[str, Fact] | None:
         "left_s": room.left_s,
         "lost": room.lost,
         "behind_open": room.waiting,
+    }
+
+
+def freshness_to_json(room: Room | None) -> dict[str, Fact] | None:
+    """The same; None also where the stream declares none."""
+    if room is None or room.freshness is None:
+        return None
+    of = room.freshness
+    return {
+        "declared_s": of.declared_s,
+        "late": of.alarmed,
+        "p99_s": of.p99_s,
+        "waveforms": of.waveforms,
+        "waveforms_late": of.late,
+        "unread_s": of.unread_s,
+        "known": of.known,
+        "by_broker": of.by_broker,
     }
 
 
@@ -118,6 +137,9 @@ def watched_line(seen: Watched) -> str:
         left = f", {seen.room.shown} until retention takes unread data" if seen.room.shown else ""
         gone = f", {seen.room.lost} offsets lost unread" if seen.room.lost else ""
         said = f"headroom is {seen.room.alarm}{left}{gone}; {seen.room.backlog} offsets unread"
+        said = said if seen.room.begun else "no batch yet"
+        if seen.room.freshness is not None:
+            said += f"; {said_of_freshness(seen.room.freshness)}"
         said = "; ".join((said, *seen.room.remarks))
     said += f"; stands still: {seen.stands}" if seen.stands else ""
     told = "" if not seen.told else "; told" if seen.delivered else "; could not be told, is tried again"
@@ -128,6 +150,7 @@ def watched_to_json(seen: Watched) -> dict[str, Any]:
     return {
         "stream": seen.stream,
         "headroom": room_to_json(seen.room),
+        "freshness": freshness_to_json(seen.room),
         "problem": seen.problem,
         "stands": seen.stands,
         "remarks": [] if seen.room is None else list(seen.room.remarks),
@@ -152,11 +175,12 @@ def _tell(deployment: Deployment, seen: Watched, kept: Told, new: Told) -> Watch
         subject, text = _said(seen, new, kept)
         facts = _facts(seen, new, kept)
         delivered = notify(settings.notify, subject=subject, text=text, facts=facts)
-    if new != kept and delivered:
+    known = new if delivered else new.untold(kept)
+    if known != kept:
         try:
-            keep_told(settings.landing, seen.stream, new)
+            keep_told(settings.landing, seen.stream, known)
         except WavestitchError as error:
-            log.error("%s: what was told of it is not kept, and told again: %s", seen.stream, error.message)
+            log.error("%s: what was seen and told of it is not kept, and told again: %s", seen.stream, error.message)
             delivered = False
     tell_metrics(deployment, seen.stream, room=seen.room)
     return replace(seen, told=told, delivered=delivered)
@@ -165,19 +189,22 @@ def _tell(deployment: Deployment, seen: Watched, kept: Told, new: Told) -> Watch
 def _said(seen: Watched, new: Told, kept: Told) -> tuple[str, str]:
     if new.sight is Sight.BLIND:
         return (
-            f"{seen.stream}: cannot be looked at, so nobody sees how close retention is",
+            f"{seen.stream}: cannot be looked at, so nobody sees how close retention is, nor how late it is",
             f"{seen.problem}. `wavestitch status` looks again.",
         )
-    said = say_room(seen.stream, seen.room or Room(()), new.worse(kept))
+    room, found = seen.room or Room(()), []
     if new.stands_anew(kept):
-        beside = f" {' '.join(said)}" if new.room_must_be_told(kept) else ""
-        return (
-            f"{seen.stream}: stands still, though its lag should start it",
-            f"{seen.stands}. `wavestitch plan {seen.stream}` asks again.{beside}",
-        )
-    if new.goes_on(kept) and not new.room_must_be_told(kept):
-        return f"{seen.stream}: nothing keeps it from being started any more", "Nothing is to be done."
-    return said
+        text = f"{seen.stands}. `wavestitch plan {seen.stream}` asks again."
+        found.append((f"{seen.stream}: stands still, though its lag should start it", text))
+    if new.room_must_be_told(kept):
+        found.append(say_room(seen.stream, room, new.worse(kept)))
+    if new.late != kept.late:
+        found.append(say_freshness(seen.stream, room.freshness, stands=seen.stands))
+    if not found:
+        found.append((f"{seen.stream}: nothing keeps it from being started any more", "Nothing is to be done."))
+    # One notice a look: the first line is of what is most urgent, the others are said beside it.
+    (subject, text), *beside = found
+    return subject, " ".join([text, *(f"{line}. {more}" for line, more in beside)])
 
 
 def _facts(seen: Watched, new: Told, kept: Told) -> dict[str, Fact]:
@@ -189,6 +216,7 @@ def _facts(seen: Watched, new: Told, kept: Told) -> dict[str, Fact]:
     return {
         "stream": seen.stream,
         **room,
+        "late": new.late,
         "alarm": new.alarm.value,
         "blind": blind,
         "stands": stands,

@@ -93,12 +93,13 @@ def _same_or_silent(a: object, b: object) -> bool:
 
 
 class Said:
-    """What the copies of a waveform that are kept say of the whole: its count, its digest, and by a record time that
-    its start time is plausible. A repeat that says no more than that adds nothing; one that does is kept, too."""
+    """What the copies of a waveform that are kept say: of which piece, which count and digest of the whole; and by a
+    record time that its start time is plausible. A copy that says nothing else adds nothing. One that does is kept,
+    too, a silent one beside one that spoke: where it turns out that the waveform was sent twice, under two counts say,
+    all chunks of either are there to be picked."""
 
     def __init__(self, kept: Iterable[ChunkFacts], limits: Limits) -> None:
-        self._counts: set[int | None] = {None}
-        self._digests: set[str | None] = {None}
+        self._said: set[tuple[tuple[int | None, bytes], int | None, str | None]] = set()
         self._skew = milliseconds(limits.max_clock_skew)
         self._timely = False
         for c in kept:
@@ -107,9 +108,9 @@ class Said:
     def learn(self, c: ChunkFacts) -> bool:
         """Whether this copy says what none before it said; from now on it is known."""
         timely = not self._timely and _from_start(c) <= self._skew
-        new = timely or c.count not in self._counts or c.digest not in self._digests
-        self._counts.add(c.count)
-        self._digests.add(c.digest)
+        said = c.identity, c.count, c.digest
+        new = timely or said not in self._said
+        self._said.add(said)
         self._timely = self._timely or timely
         return new
 
@@ -119,8 +120,8 @@ class Assembly:
     """All valid chunks of one waveform.
 
     `pieces`: one copy per sequence number, in order (every distinct copy where they conflict); `repeats`: further
-    copies of those. `lessons` are the repeats that say something of the whole (`Said`) that no piece and no lesson
-    before says: where the pieces are kept, they are kept beside them. `reason` None: whole, ready to be
+    copies of those. `lessons` are the repeats that say something else (`Said`) than every piece and every lesson
+    before: where the pieces are kept, they are kept beside them. `reason` None: whole, ready to be
     stitched. `metadata` is of the first piece. `accepted`: see `assemble_waveform`.
     """
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from wavestitch.contracts.freshness import Waits
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head, HeadKind
@@ -32,7 +33,9 @@ class BatchRow:
     per partition, blocks of offsets of topic `topic_id`, and between which times their waveforms start (`StartBlock`).
     `epochs`: per partition that was read the leader epoch when that was planned; none where the broker gave none, or
     the row is of a version that kept none. `definition`: the stream's that it was planned by (`spoken_definition`);
-    empty where nobody wrote it down. Times in ms since the epoch."""
+    empty where nobody wrote it down. `waits`: how long what an ingest published had waited (`Waits`); None where it
+    published nothing that was read for the first time, or the row is of a version that did not measure it. Times in ms
+    since the epoch."""
 
     plan_id: str
     decision: str
@@ -57,6 +60,7 @@ class BatchRow:
     starts: dict[str, list[list[int]]] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
     definition: dict[str, Any] = field(default_factory=dict)
+    waits: Waits | None = None
 
     @property
     def read_ranges(self) -> tuple[OffsetRange, ...]:
@@ -71,9 +75,10 @@ class BatchRow:
 
     @property
     def left_nothing(self) -> bool:
-        """Whether all that the batch read was published by it, or before: it had nothing to hold."""
-        there = sum(self.counts.get(fate.value, 0) for fate in (Fate.PUBLISHED, Fate.DUPLICATE, Fate.REPLAY))
-        return self.counts.get("read", -1) == there
+        """Whether all that a batch that holds nothing read was published by it, or before. Of what it did not read, the
+        chunks that were carried in, nothing follows: what becomes of them is counted with the others."""
+        left = sum(self.counts.get(fate.value, 0) for fate in (Fate.REPORTED, Fate.OUT_OF_SCOPE))
+        return "read" in self.counts and self.identity_balances and not left
 
     def to_json(self) -> str:
         return BATCH_ROWS.line(self)
@@ -133,10 +138,11 @@ BATCH_ROWS = Versioned(
     BatchRow,
     "a row of the history",
     "it is for people alone: delete it, and it is made anew from the head",
-    format=3,
+    format=4,
     upgrades={
         1: lambda fields: {**fields, "epochs": {}},
         2: lambda fields: {**fields, "definition": {}},
+        3: lambda fields: {**fields, "waits": None},
     },
     wrong=_wrong,
 )
@@ -153,8 +159,10 @@ def describe_batch(
     reading: Mapping[int, tuple[int, float]] = MappingProxyType({}),
     without_bytes: Mapping[str, list[int]] = MappingProxyType({}),
     starts: Mapping[str, list[list[int]]] = MappingProxyType({}),
+    waits: Waits | None = None,
 ) -> BatchRow:
-    """The audit of a decision. `holes` and `reading` per partition, from the receipts; `starts`: as in the row."""
+    """The audit of a decision. `holes` and `reading` per partition, from the receipts; `starts`, `waits`: as in the
+    row."""
     partitions: dict[int, Counter[str]] = defaultdict(Counter)
     for (p, carried, fate), n in decision.fates.by_partition().items():
         partitions[p]["read"] += 0 if carried else n
@@ -196,6 +204,7 @@ def describe_batch(
         starts=dict(starts),
         epochs=_epochs(plan),
         definition=spoken_definition(plan.stream),
+        waits=waits,
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
+from wavestitch.contracts.freshness import Freshness
 from wavestitch.contracts.open_transaction import OpenTransaction, said_of_open
 from wavestitch.contracts.quantities import Milliseconds, Offset, Partition
 from wavestitch.contracts.rewind_preview import length
@@ -83,12 +84,18 @@ class PartitionRoom:
 @dataclass(frozen=True, slots=True)
 class Room:
     """A stream's headroom; `reading_s`: how long its backlog takes to read, as past batches went. `open`: transactions
-    that keep unread records from being read."""
+    that keep unread records from being read. `freshness`: None where the stream declares none. Without partitions where
+    the stream has not begun, and its freshness alone is seen."""
 
     partitions: tuple[PartitionRoom, ...]
     reading_s: float | None = None
     open: tuple[OpenTransaction, ...] = ()
     topic: str = ""
+    freshness: Freshness | None = None
+
+    @property
+    def begun(self) -> bool:
+        return bool(self.partitions)
 
     @property
     def alarm(self) -> Alarm:
@@ -109,6 +116,11 @@ class Room:
     @property
     def left_s(self) -> float | None:
         return min((p.left_s for p in self.partitions if p.left_s is not None), default=None)
+
+    @property
+    def late(self) -> bool:
+        """Whether it is later than it declares."""
+        return self.freshness is not None and self.freshness.alarmed
 
     @property
     def waiting(self) -> int:

@@ -54,12 +54,17 @@ class Told:
     """What is told of a stream's headroom, by partition; one that is not named is green and has lost nothing. `sight`:
     of the last looks; where that is not clear, the partitions are as they were seen last. `stands`: what kept a stream
     from being started by its lag at the last look, numbers aside, or nothing; `stands_ms`: when that was told, 0 where
-    it was not."""
+    it was not. `late`: whether it was later than it declares.
+
+    `seen`: its colour as it was seen last, kept where nobody could be told, too. By it is decided whose runs go first.
+    """
 
     partitions: dict[Partition, PartitionTold] = field(default_factory=dict)
     sight: Sight = Sight.CLEAR
     stands: str = ""
     stands_ms: EpochMs = BEGINNING
+    late: bool = False
+    seen: Alarm = Alarm.GREEN
 
     @property
     def alarm(self) -> Alarm:
@@ -68,8 +73,9 @@ class Told:
     def seeing(self, room: Room) -> Told:
         """What is to be kept after a look. A loss that grew too little to be told counts on from what was."""
         seen = {p.partition: PartitionTold(p.alarm, p.lost, p.position if p.lost else 0) for p in room.partitions}
-        new = replace(self, partitions={p: of for p, of in seen.items() if of != _WELL}, sight=Sight.CLEAR)
-        if new.must_be_told(self):
+        kept = {p: of for p, of in seen.items() if of != _WELL}
+        new = replace(self, partitions=kept, sight=Sight.CLEAR, late=room.late, seen=room.alarm)
+        if new.room_must_be_told(self):
             return new
         kept = {p: replace(of, lost=min(of.lost, self._of(p).lost)) for p, of in new.partitions.items()}
         return replace(new, partitions=kept)
@@ -93,6 +99,10 @@ class Told:
         """Whether it was told that it stands, and it does not any more."""
         return before.stands_ms != BEGINNING and not self.stands
 
+    def untold(self, before: Told) -> Told:
+        """What is to be kept where nobody could be told: what was told before, and what was seen."""
+        return replace(before, seen=self.seen)
+
     def failing(self) -> Told:
         return replace(self, sight=Sight.MISSED if self.sight is Sight.CLEAR else Sight.BLIND)
 
@@ -101,8 +111,9 @@ class Told:
         return tuple(p for p, of in sorted(self.partitions.items()) if of.is_worse(before._of(p)))
 
     def must_be_told(self, before: Told) -> bool:
-        """Whether there is anything new of its headroom, or of what keeps it from being started."""
-        return self.room_must_be_told(before) or self.stands_anew(before) or self.goes_on(before)
+        """Whether there is anything new of its headroom, its freshness, or of what keeps it from being started."""
+        started = self.stands_anew(before) or self.goes_on(before)
+        return self.room_must_be_told(before) or started or self.late != before.late
 
     def room_must_be_told(self, before: Told) -> bool:
         """Whether a partition got worse, the stream got better, or whether it can be seen has changed."""
@@ -127,12 +138,23 @@ def _without_places(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "partitions": known}
 
 
+def _seen_as_told(fields: dict[str, Any]) -> dict[str, Any]:
+    """Format 4 knew no colour that was not told."""
+    seen = max((Alarm(of["alarm"]) for of in fields["partitions"].values()), key=rank, default=Alarm.GREEN)
+    return {**fields, "seen": seen.value}
+
+
 TOLD = Versioned(
     Told,
     "what was last told of the headroom",
     "delete the file: it is told again",
-    format=3,
-    upgrades={1: _without_places, 2: lambda fields: {**fields, "stands": "", "stands_ms": 0}},
+    format=5,
+    upgrades={
+        1: _without_places,
+        2: lambda fields: {**fields, "stands": "", "stands_ms": 0},
+        3: lambda fields: {**fields, "late": False},
+        4: _seen_as_told,
+    },
 )
 
 

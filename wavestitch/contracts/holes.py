@@ -75,9 +75,10 @@ def prove_holes(
     slice_: OffsetRange,
     fetch: FetchRaw,
     kind: PlanKind = PlanKind.INGEST,
+    begins: Offset | None = None,
 ) -> list[Hole]:
     """Every offset of the holes with its proof, neighbours of the same proof joined. `kind`: the plan's, which
-    decides about the way past a loss.
+    decides about the way past a loss; `begins`: where it does in this partition.
 
     Raises `DataLost` naming the offsets that are gone and the way on that reads all the others, `Transient` where
     records are there that the reading skipped. What `fetch` raises (no right, no answer) goes through: no proof, no
@@ -98,7 +99,8 @@ def prove_holes(
     joined = _join(found)
     lost = [(a, b) for a, b, proof in joined if proof is None]
     if lost:
-        raise _lost(lost, stream=stream, topic=topic, slice_=slice_, kind=kind)
+        way_past = past_bad_place(kind, stream, slice_, lost, begins)
+        raise _lost(lost, topic=topic, slice_=slice_, way_past=way_past)
     if skipped:
         raise Transient(
             f"topic {topic} {slice_}: offsets {show_intervals(skipped)} were skipped by the reading, and the broker "
@@ -163,11 +165,11 @@ def _join(found: Sequence[tuple[Offset, Offset, Proof | None]]) -> list[tuple[Of
     return joined
 
 
-def _lost(lost: Sequence[Interval], *, stream: str, topic: str, slice_: OffsetRange, kind: PlanKind) -> DataLost:
+def _lost(lost: Sequence[Interval], *, topic: str, slice_: OffsetRange, way_past: str) -> DataLost:
     return DataLost(
         f"topic {topic} {slice_}: offsets {show_intervals(lost)} hold no record, no marker and nothing that was "
         "aborted, although the log still covers them: they were deleted or compacted away, or a broker lost them. "
-        f"Nothing of this batch was published. {past_bad_place(kind, stream, slice_, lost)}",
+        f"Nothing of this batch was published. {way_past}",
         topic=topic,
         partition=slice_.partition,
         offsets=[list(interval) for interval in lost[:_NAMED]],

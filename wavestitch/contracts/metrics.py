@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.freshness import Freshness
 from wavestitch.contracts.headroom import Alarm, Room
 from wavestitch.contracts.held_mark import AFTER_DISCARD
 from wavestitch.contracts.position import HeadKind
@@ -54,6 +55,14 @@ HEADROOM = _gauge(
 )
 ALARM = _gauge("headroom_alarm", "colour of the headroom: 0 green, 1 amber, 2 red")
 LOST = _gauge("lost_offsets", "offsets that retention took unread, as long as the position is before them", "partition")
+LATE = _gauge(
+    "freshness_alarm", "1 where the stream is later than it declares, 0 where not; none where it declares none"
+)
+DECLARED = _gauge("freshness_declared_seconds", "what the stream declares: the p99 from last chunk to commit")
+P99 = _gauge("freshness_seconds", "the p99 of the newest batch within the hour, as it was measured")
+WAITING = _gauge(
+    "freshness_unread_seconds", "how old the first record is that nobody has ever read; none where there is none"
+)
 OPEN = _gauge("open_waveforms", "waveforms that wait for missing chunks")
 OPEN_AGE = _gauge("open_age_seconds", "how long ago the first chunk that waits was recorded; 0 where none waits")
 HELD = _gauge("held_chunks", "chunks that are held, by the reason they were held for", "reason")
@@ -66,7 +75,24 @@ CHUNKS = _counter("chunks", "chunks, by what became of them in a batch", "fate")
 WAVEFORMS = _counter("waveforms", "waveforms, by what became of them in a batch: published or quarantined", "outcome")
 SECONDS = _counter("step_seconds", "time that batches took, by step", "step")
 METRICS = (
-    *(UP, LOOKED, LAG, LAG_SECONDS, HEADROOM, ALARM, LOST, OPEN, OPEN_AGE, HELD, COMMITTED, LAST_SECONDS),
+    *(
+        UP,
+        LOOKED,
+        LAG,
+        LAG_SECONDS,
+        HEADROOM,
+        ALARM,
+        LOST,
+        LATE,
+        DECLARED,
+        P99,
+        WAITING,
+        OPEN,
+        OPEN_AGE,
+        HELD,
+        COMMITTED,
+        LAST_SECONDS,
+    ),
     *(COMMITS, RECORDS, BYTES, CHUNKS, WAVEFORMS, SECONDS),
 )
 
@@ -184,14 +210,20 @@ def labels_of(stream: str, sample: Sample) -> dict[str, str]:
 
 
 def _of_room(room: Room) -> list[Sample]:
-    found = [Sample(ALARM, (), tuple(Alarm).index(room.alarm))]
+    found = [Sample(ALARM, (), tuple(Alarm).index(room.alarm))] if room.begun else []
     for p in room.partitions:
         label = (str(p.partition),)
         found += [Sample(LAG, label, p.backlog), Sample(LOST, label, p.lost)]
         behind = p.behind_s if p.backlog else 0.0
         found += [Sample(LAG_SECONDS, label, behind)] if behind is not None else []
         found += [Sample(HEADROOM, label, p.left_s)] if p.left_s is not None else []
-    return found
+    return found + ([] if room.freshness is None else _of_freshness(room.freshness))
+
+
+def _of_freshness(of: Freshness) -> list[Sample]:
+    found = [Sample(LATE, (), float(of.alarmed)), Sample(DECLARED, (), of.declared_s)]
+    found += [Sample(P99, (), of.p99_s)] if of.p99_s is not None else []
+    return found + ([Sample(WAITING, (), of.unread_s)] if of.unread_s is not None else [])
 
 
 def _labels(stream: str, sample: Sample) -> str:

@@ -42,3 +42,13 @@ def name_of_person(name: str | None) -> str:
     """The name under which something is recorded. It comes from a login, so it is shown for what it is, not refused;
     it stands in notes, too, so what only a head may say is left out of it."""
     return harmless((name or "").strip(), most=_MAX_NAME).replace(_OF_HEADS, "…") or "somebody"
+
+
+def check_utf8(text: str, *, of: str) -> str:
+    """The text. Raises `BadInput` where it has half a character, as Python takes a byte that is no UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        said = f"{of} has {text!r}, which is no text in UTF-8"
+        raise BadInput(f"{said}; nothing here is called so: write it in UTF-8") from None
+    return text

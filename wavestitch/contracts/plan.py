@@ -18,11 +18,11 @@ from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.offset_range import OffsetRange, Unit
 from wavestitch.contracts.position import Position, said_without_batches
 from wavestitch.contracts.promotion import Promotion
-from wavestitch.contracts.quantities import EpochMs, Generation, Partition
+from wavestitch.contracts.quantities import EpochMs, Generation, Offset, Partition
 from wavestitch.contracts.stream import Stream
 from wavestitch.contracts.versioned import Versioned
 
-PLAN_FORMAT = 2
+PLAN_FORMAT = 3
 _POSITIONS = ("positions", "ends")
 
 
@@ -106,6 +106,11 @@ class Plan:
         return not (self.moves_positions and self.ranges)
 
     @property
+    def begins(self) -> dict[Partition, Offset]:
+        """The first offset that it reads of each partition."""
+        return {r.partition: r.start for r in reversed(self.ranges)}
+
+    @property
     def holds(self) -> bool:
         return self.kind.holds
 
@@ -169,12 +174,18 @@ PLANS = Versioned(
     "the plan",
     "plan again",
     format=PLAN_FORMAT,
-    upgrades={1: lambda fields: {**fields, **{k: said_without_batches(fields[k]) for k in _POSITIONS}}},
+    upgrades={
+        1: lambda fields: {**fields, **{k: said_without_batches(fields[k]) for k in _POSITIONS}},
+        2: lambda fields: {**fields, "stream": {**fields["stream"], "freshness": None}},
+    },
 )
 
 
 def _as_first_said(content: dict[str, Any]) -> dict[str, Any]:
     """In the oldest format that has words for all of it: so a plan of an earlier version keeps its id."""
+    if content["stream"]["freshness"] is not None:
+        return content
+    content = {**content, "format": 2, "stream": {k: v for k, v in content["stream"].items() if k != "freshness"}}
     said = [at for k in _POSITIONS for at in content[k].values()]
     if any(last_batch is not None for *_, last_batch in said):
         return content

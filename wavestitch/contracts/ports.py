@@ -74,6 +74,10 @@ class Log(Protocol):
         """Per partition, the record batch that holds this offset, below the high watermark; None where the log has
         nothing there (any more), or what tells no leader epoch, and where nobody lets us read it."""
 
+    def times_at(self, topic: str, offsets: Mapping[Partition, Offset]) -> dict[Partition, EpochMs | None]:
+        """Per partition, the record time of what lies at this offset, below the high watermark, or else next: the
+        newest of its record batch, which one producer sent at once. -1 where it has none; None as for `batches_at`."""
+
     def offsets_at(
         self, topic: str, times: Mapping[Partition, EpochMs], *, committed: bool = True
     ) -> dict[Partition, Offset]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wavestitch.contracts.errors import Refused
@@ -70,6 +70,11 @@ def rows_as_shown(promotion: Promotion, published: Mapping[str, PublishedWavefor
     return [i for i, was in zip(promotion.ids, promotion.was, strict=True) if _row(published.get(i)) != was]
 
 
+def rows_as_made(promotion: Promotion, published: Mapping[str, PublishedWaveform]) -> list[str]:
+    """The waveforms whose row is another one than it left, or has come or gone since."""
+    return rows_as_shown(replace(promotion, was=promotion.made), published)
+
+
 def _row(known: PublishedWaveform | None) -> str:
     return NO_ROW if known is None else digest_of_pieces(c.piece for c in known.chunks)
 
@@ -82,11 +87,23 @@ def check_promotion(
     others: Collection[str] = (),
     stream: str,
 ) -> None:
-    """Before the commit. `replaced`: the rows that are taken out, as they are now. `others`: waveforms of which
-    something is held by now that an operator has to decide about. Raises `Refused` unless none is meant, no copy
-    that was read contradicts a row that goes (where one was shown, an ingest would have held it), these are
-    the rows that were shown, the decision publishes exactly those that were, and every chunk of a row that goes was
-    read as one, and so has its fate."""
+    """Before the commit. Raises `Refused` where anything would become otherwise than was shown (`made_otherwise`)."""
+    if changed := made_otherwise(promotion, decision, replaced=replaced, others=others):
+        raise changed_since(stream, changed, of=len(promotion.ids))
+
+
+def made_otherwise(
+    promotion: Promotion,
+    decision: Decision,
+    *,
+    replaced: Mapping[str, PublishedWaveform],
+    others: Collection[str] = (),
+) -> list[str]:
+    """The waveforms of which the decision would make something else than is shown, in order. `replaced`: the rows that
+    are taken out, as they are now. `others`: waveforms of which something is held that an operator has to decide about.
+    None of them, where none of those is meant, no copy that was read contradicts a row that goes (it is to be held, and
+    decided about), these are the rows that are shown, the decision publishes exactly those that are, and every chunk of
+    a row that goes was read as one, and so has its fate."""
     pieces: dict[str, list[tuple[int, bytes]]] = {i: [] for i in promotion.ids}
     read: set[tuple[str, int, bytes]] = set()
     for f in decision.fates:
@@ -95,18 +112,13 @@ def check_promotion(
             read.add((c.waveform_id, c.seq, c.piece))
         if f.fate is Fate.PUBLISHED:
             pieces.setdefault(c.waveform_id or "", []).append((-1 if c.seq is None else c.seq, c.piece))
-    contradicted = {f.chunk.waveform_id for f in decision.fates if f.reason is Reason.CONFLICT} & replaced.keys()
+    conflicts = {f.chunk.waveform_id for f in decision.fates if f.reason is Reason.CONFLICT}
+    contradicted = {i for i in replaced if i in conflicts}
     found = {i: digest_of_pieces(piece for _, piece in sorted(some)) if some else NO_ROW for i, some in pieces.items()}
     shown = dict(zip(promotion.ids, promotion.made, strict=True))
-    changed = sorted(
-        i for i, digest in found.items() if digest != shown.get(i, NO_ROW) or i in others or i in contradicted
-    )
-    changed = changed or rows_as_shown(promotion, replaced)
-    if changed:
-        raise changed_since(stream, changed, of=len(promotion.ids))
-    lost = [i for i, row in sorted(replaced.items()) if found[i] != _row(row) and not _was_read(row, read)]
-    if lost:
-        raise changed_since(stream, lost, of=len(promotion.ids))
+    unlike = {i for i, digest in found.items() if digest != shown.get(i, NO_ROW) or i in others}
+    lost = {i for i, row in replaced.items() if found[i] != _row(row) and not _was_read(row, read)}
+    return sorted(unlike | contradicted | lost | set(rows_as_shown(promotion, replaced)))
 
 
 def _was_read(row: PublishedWaveform, read: Collection[tuple[str, int, bytes]]) -> bool:

@@ -56,7 +56,7 @@ class Known(NamedTuple):
 
     def held_of(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """Of these offsets, those that a batch that holds has read."""
-        return joined(cut for r in ranges for h in self.held if (cut := h.cut(r)).size > 0)
+        return joined(h.cut(r) for r in ranges for h in self.held)
 
 
 def noted_epochs(rows: Iterable[BatchRow], head: Head) -> dict[Epoch, Offset]:

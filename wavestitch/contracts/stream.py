@@ -179,6 +179,9 @@ class Stream(_Strict):
     """Cron, in UTC; the data interval of a scheduled run is the time between two ticks. None: only when triggered."""
     trigger: Literal["none", "lag"] = "none"
     """Without a schedule: whether the DAG `watch` starts an ingest where something is unread and none is under way."""
+    freshness: Span | None = None
+    """How long a waveform may take from the record time of its last chunk to the commit that publishes it, at the 99th
+    percentile; what is later is told. None: nothing is declared, and nobody told."""
     backfill_intervals: str | None = None
     """Cron, in UTC: a backfill's intervals lie between two ticks. None: those of the schedule, or days."""
     description: str = ""

@@ -147,8 +147,7 @@ class Compared:
     `refused`: what does. `seen`: whether all that is held of it was looked at together with that: what was not may be a
     part of it, or contradict it. `was`, `made`: digests of the pieces of its one row, and of the one that the range
     gives where it passes; empty where there is none. `inside`: whether all that its row was made of was read, or makes
-    the same again. `no_chunk`: where a chunk of its row is none any more, and what was stitched has it not either;
-    `unread`: where a copy contradicts it that no ingest has read yet."""
+    the same again. `no_chunk`: where a chunk of its row is none any more, and what was stitched has it not either."""
 
     waveform_id: str
     found: Agreement
@@ -163,7 +162,6 @@ class Compared:
     made: str = ""
     inside: bool = True
     no_chunk: str = ""
-    unread: str = ""
 
 
 def compare(

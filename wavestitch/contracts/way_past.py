@@ -19,18 +19,25 @@ Interval = tuple[Offset, Offset]
 _NAMED = 100
 
 
-def past_bad_place(kind: PlanKind, stream: str, slice_: OffsetRange, bad: Sequence[Interval]) -> str:
-    """Past offsets within the slice that no reading will ever deliver."""
+def past_bad_place(
+    kind: PlanKind, stream: str, slice_: OffsetRange, bad: Sequence[Interval], begins: Offset | None = None
+) -> str:
+    """Past offsets within the slice that no reading will ever deliver. `begins`: where the batch does in the partition,
+    of which the slice may be a later part: there is nothing before the first of them where it is that very offset."""
     p, (first, end) = slice_.partition, bad[0]
     if kind is PlanKind.PROMOTE:
         return _preview_again(stream)
     if kind is not PlanKind.INGEST:
         return _around(stream, slice_, bad)
+    before = (
+        "Go"
+        if first == begins
+        else f"Take in what is good before them with `wavestitch run {stream} --partitions {p} --until {p}:{first}`, "
+        "then go"
+    )
     return (
-        f"Take in what is good before them with `wavestitch run {stream} --partitions {p} --until {p}:{first}`, then "
-        f"go on behind them with `wavestitch rewind {stream} --to {p}:{end} --accept-skip --apply`, which names the "
-        "loss"
-        f"{'; the others follow in the same way' if len(bad) > 1 else ''}"
+        f"{before} on behind them with `wavestitch rewind {stream} --to {p}:{end} --accept-skip --apply`, which names "
+        f"the loss{'; the others follow in the same way' if len(bad) > 1 else ''}"
     )
 
 

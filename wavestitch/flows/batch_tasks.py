@@ -122,12 +122,11 @@ def edges_of(stream: str) -> DeploymentEdges:
 
 
 def comparing_edges_of(stream: str, definition: Stream | None = None) -> VerifyingEdges:
-    """The same, of a verification. `definition`: in place of the stream's own."""
+    """Of a verification, which stitches by itself. `definition`: in place of the stream's own."""
     from wavestitch.batch.comparing_edges import VerifyingEdges  # noqa: PLC0415
     from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
 
-    deployment = Deployment()
-    return VerifyingEdges(deployment, stream, definition=definition, submit=_submits(deployment))
+    return VerifyingEdges(Deployment(), stream, definition=definition)
 
 
 def _submits(deployment: Deployment) -> Callable[[Path, Path], None]:

@@ -8,22 +8,32 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, get_parsing_context
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.harmless import harmless
 from wavestitch.contracts.stream import Stream
 from wavestitch.settings import Settings, declared
-from wavestitch.stream_files import read_streams
+from wavestitch.stream_files import Declared, read_streams
 
 log = logging.getLogger(__name__)
 
 
-def dags_of_streams(settings: Settings, make: Callable[[Stream], DAG]) -> dict[str, DAG]:
+def streams_to_make(found: Declared, dag_id: Callable[[str], str]) -> dict[str, Stream | BadInput]:
+    """What the streams' files say of which a parse makes DAGs, `dag_id` of the stream's name: all of them; but a task,
+    whose process parses its file anew, is of one DAG and needs no other one."""
+    of_task = get_parsing_context().dag_id
+    if of_task is not None:
+        found = replace(found, names=tuple(name for name in found.names if dag_id(name) == of_task))
+    return read_streams(found)
+
+
+def dags_of_streams(settings: Settings, dag_id: Callable[[str], str], make: Callable[[Stream], DAG]) -> dict[str, DAG]:
     """By keys that no name of a module has: a stream chooses its own."""
     made = {}
-    for name, said in read_streams(declared(settings)).items():
+    for name, said in streams_to_make(declared(settings), dag_id).items():
         if isinstance(said, BadInput):
             continue
         try:

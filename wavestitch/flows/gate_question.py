@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import TriggerRule, get_current_context, task
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 from airflow.sdk.timezone import utcnow
 
 from wavestitch.batch.request import Gate
@@ -35,6 +35,7 @@ VALIDATE, CLOSED, QUESTION, HOLDS, PLAN = "validate", "closed", "question", "hol
 """The task that looks at the gate, and its XComs where that is closed: the error's sentence, the question, whether the
 batch can be held, and its plan's id."""
 ASK = "ask"
+RETURN_VALUE = "return_value"
 NAMED = {answer: option for option, answer in ANSWERS.items()}
 NOBODY = "nobody answered in time"
 RED = "nobody answered before headroom was red"
@@ -59,7 +60,13 @@ def validate_or_ask(stream: str, plan_id: str, reassembled: dict[str, Any]) -> d
     """
     context = get_current_context()
     gate, why = gate_of_run(context)
-    return looked_at(stream, plan_id, reassembled, gate=gate, why=why, asked=asks(context))
+    done = looked_at(stream, plan_id, reassembled, gate=gate, why=why, asked=asks(context))
+    if done:
+        # Skipped from here it takes no process of its own; it would skip itself, too, and the batch wait for its end.
+        ti = context["ti"]
+        ti.xcom_push(key=RETURN_VALUE, value=done)
+        raise DownstreamTasksSkipped(tasks=[(beside(ASK, ti), ti.map_index)])
+    return done
 
 
 def looked_at(
@@ -198,10 +205,15 @@ def answered(stream: str, plan_id: str, reassembled: dict[str, Any], validated: 
     return carried_out("validate", stream, plan_id, made, gate=gate, why=why)
 
 
-def left_by(task_id: str, ti: Any, key: str = "return_value") -> Any:
+def left_by(task_id: str, ti: Any, key: str = RETURN_VALUE) -> Any:
     """The XCom of this task for the batch that `ti` is about: of its group and its place there, where it has one."""
+    return ti.xcom_pull(task_ids=beside(task_id, ti), key=key, map_indexes=ti.map_index)
+
+
+def beside(task_id: str, ti: Any) -> str:
+    """The whole id of the task of this name for the batch that `ti` is about."""
     group = ti.task_id.rpartition(".")[0]
-    return ti.xcom_pull(task_ids=f"{group}.{task_id}" if group else task_id, key=key, map_indexes=ti.map_index)
+    return f"{group}.{task_id}" if group else task_id
 
 
 def default_of(stream: Stream, *, holds: bool) -> str:

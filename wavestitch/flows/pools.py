@@ -1,4 +1,4 @@
-"""The pools that tasks wait in for what there is little of: a Spark, and readers at the brokers.
+"""The pools that tasks wait in for what there is little of: a Spark, readers at the brokers, hours of one processor.
 
 Airflow starts no task whose pool is not there, and says so only beside the DAG. So whatever part of Airflow starts
 makes those that the settings name, once: what somebody changed of one since stays.
@@ -25,14 +25,15 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Pools:
     """By name. `spark`: of every task that may start one; `readers`: of every task that does nothing but read a batch's
-    records."""
+    records; `comparisons`: of every task that reads and stitches a whole range by itself."""
 
     spark: str = ANY_POOL
     readers: str = ANY_POOL
+    comparisons: str = ANY_POOL
 
     @classmethod
     def of(cls, settings: Settings) -> Pools:
-        return cls(spark=settings.spark.pool, readers=settings.kafka.pool)
+        return cls(spark=settings.spark.pool, readers=settings.kafka.pool, comparisons=settings.verify.pool)
 
 
 ANY_POOLS = Pools()

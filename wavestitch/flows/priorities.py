@@ -1,10 +1,11 @@
 """Who goes first where tasks of several runs wait for slots: a number of each, which Airflow fixes as a run is made.
 
-`watch`, which tells of retention, before all; then ingests whose headroom was last told as red, then amber; then what
+`watch`, which tells of retention, before all; then ingests whose headroom was last seen as red, then amber; then what
 somebody asked for (backfills, decisions, rewinds, …), each of which holds one slot at a time and is over some day; then
 the other ingests, the one whose run is the oldest first. So no backfill waits for ever behind ingests that have always
-more to read, and none has an ingest run into its retention. Decides an order and nothing else: a batch comes out the
-same in any.
+more to read, and an ingest that is near retention waits for no more than what has its slot already: the stitching of
+one batch (what takes hours has a pool of its own). Decides an order and nothing else: a batch comes out the same in
+any.
 """
 # mypy: disable-error-code="misc"
 
@@ -43,11 +44,11 @@ BY_HEADROOM = f"{ByHeadroom.__module__}.{ByHeadroom.__qualname__}"
 
 
 def near_retention(stream: str) -> int:
-    """As `watch` told it last; nothing where nobody can know that here."""
+    """As `watch` saw it last, whether or not anybody could be told; nothing where nobody can know that here."""
     from wavestitch.batch.kept_told import kept_told  # noqa: PLC0415 - for whoever makes runs alone
 
     try:
-        return NEAR[kept_told(load_settings().landing, stream).alarm]
+        return NEAR[kept_told(load_settings().landing, stream).seen]
     except Exception:  # who goes first is a help: no run is held up for it
         log.exception("%s: how near retention is cannot be read; its runs wait as others do", stream)
         return 0

@@ -16,16 +16,16 @@ from confluent_kafka.admin import ConfigResource
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.ports import TopicView
 from wavestitch.kafka.client_settings import KafkaSettings
-from wavestitch.kafka.kafka_errors import READER_RIGHTS, is_refused_login, kafka_error, translate
-from wavestitch.kafka.patient_asking import (
+from wavestitch.kafka.hedged_requests import (
+    DEADLINE_SECONDS,
     NOBODY_SECONDS,
-    PATIENCE_SECONDS,
     Client,
     Failed,
     Question,
-    ask_patiently,
-    call_patiently,
+    ask_hedged,
+    call_in_turn,
 )
+from wavestitch.kafka.kafka_errors import READER_RIGHTS, is_refused_login, kafka_error, translate
 
 R = TypeVar("R")
 _NO_ID = Uuid(0, 0)
@@ -41,7 +41,7 @@ class Admin:
         self,
         settings: KafkaSettings,
         *,
-        deadline: float = PATIENCE_SECONDS,
+        deadline: float = DEADLINE_SECONDS,
         nobody: float = NOBODY_SECONDS,
         rights: str = READER_RIGHTS,
     ) -> None:
@@ -81,7 +81,7 @@ class Admin:
     def ask(self, question: Question, doing: Callable[[Any], str]) -> dict[Any, Any]:
         """The answers by what they are about, or an error of ours. `doing`: what was asked and where, by answer."""
         try:
-            self._client, found = ask_patiently(self._client, question, seconds=self.deadline, nobody=self._nobody)
+            self._client, found = ask_hedged(self._client, question, seconds=self.deadline, nobody=self._nobody)
         except Failed as failed:
             self._client = Client(self._settings)
             raise translate(failed.error, doing(failed.about), rights=self._rights) from failed
@@ -90,7 +90,7 @@ class Admin:
     def call(self, call: Callable[[Any, float], R], doing: str) -> R:
         """The same of what a client only does while its caller waits: it is given so many seconds."""
         try:
-            self._client, found = call_patiently(self._client, call, seconds=self.deadline, nobody=self._nobody)
+            self._client, found = call_in_turn(self._client, call, seconds=self.deadline, nobody=self._nobody)
         except Failed as failed:
             self._client = Client(self._settings)
             raise translate(failed.error, doing, rights=self._rights) from failed

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.kafka.client_log import client_log
+from wavestitch.kafka.login_token import tells_token
 from wavestitch.kafka.tls import check_ciphers
 
 Isolation = Literal["read_committed", "read_uncommitted"]
@@ -48,8 +49,9 @@ _ALLOWED = _SECRET | {
 }
 _VALUES = {
     "security.protocol": ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
-    # GSSAPI runs a shell command to renew its ticket, OAUTHBEARER asks a URL: neither is for a settings file.
-    "sasl.mechanism": ("plain", "scram-sha-256", "scram-sha-512"),
+    # GSSAPI runs a shell command to renew its ticket, which is not for a settings file. OAUTHBEARER by the client's
+    # own ways asks a URL; by ours it reads a file.
+    "sasl.mechanism": ("plain", "scram-sha-256", "scram-sha-512", "oauthbearer"),
 }
 # Other names of allowed options: of two that disagree the client takes one, and what was checked may be the other.
 _ALIASES = {"sasl.mechanisms": "sasl.mechanism"}
@@ -77,10 +79,14 @@ _TUNING = frozenset(("batch.num.messages", "compression.type", "linger.ms", "que
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """Where the brokers are (`host:port,…`) and how to reach them; `BadInput` names a key that is not allowed."""
+    """Where the brokers are (`host:port,…`) and how to reach them; `BadInput` names a key that is not allowed.
+
+    `token`: where the token of OAUTHBEARER is (`file:PATH`), never the token itself, which is read anew each time.
+    """
 
     bootstrap: str
     options: Mapping[str, str] = field(default_factory=dict)
+    token: str | None = None
 
     def __post_init__(self) -> None:
         if not _BOOTSTRAP.fullmatch(self.bootstrap):
@@ -88,6 +94,7 @@ class KafkaSettings:
         for key, value in self.options.items():
             _check_option(key, value)
         _check_protocol(self.bootstrap, self.options)
+        _check_token(self.token, self.options)
         # A copy: what the caller does to its own mapping afterwards was not checked. (Pickles, unlike a proxy.)
         object.__setattr__(self, "options", dict(self.options))
 
@@ -98,7 +105,8 @@ class KafkaSettings:
 
     def __repr__(self) -> str:
         shown = {key: "***" if key in _SECRET else value for key, value in self.options.items()}
-        return f"KafkaSettings(bootstrap={self.bootstrap!r}, options={shown!r})"
+        token = "" if self.token is None else ", token='***'"
+        return f"KafkaSettings(bootstrap={self.bootstrap!r}, options={shown!r}{token})"
 
 
 def consumer_config(
@@ -145,6 +153,8 @@ def _client_config(settings: KafkaSettings, on_error: Callable[[Any], None] | No
         "bootstrap.servers": settings.bootstrap,
         "logger": client_log(),
     }
+    if settings.token is not None:
+        config["oauth_cb"] = tells_token(settings.token)
     if on_error is not None:
         config["error_cb"] = on_error
     return config
@@ -179,6 +189,23 @@ def _check_protocol(bootstrap: str, options: Mapping[str, str]) -> None:
             f"with security.protocol sasl_plaintext the login, and every record after it, would cross the network to "
             f"{away} for everybody to read and to change; use SASL_SSL (sasl_plaintext is for loopback alone)",
             key="security.protocol",
+        )
+
+
+def _check_token(token: str | None, options: Mapping[str, str]) -> None:
+    by_token = options.get("sasl.mechanism", "").lower() == "oauthbearer"
+    if by_token != (token is not None):
+        raise BadInput(
+            'sasl.mechanism OAUTHBEARER and [kafka] token go together: write token = "file:PATH" with the file that '
+            "holds the token, or another mechanism",
+            key="sasl.mechanism" if by_token else "token",
+        )
+    idle = sorted(options.keys() & {"sasl.username", "sasl.password"}) if by_token else []
+    if idle:
+        raise BadInput(
+            f"Kafka options {', '.join(idle)} do nothing with sasl.mechanism OAUTHBEARER: the token says who we are; "
+            "remove them",
+            key=idle[0],
         )
 
 

@@ -5,6 +5,7 @@ A login in the clear is sent to this machine alone; the client itself would foll
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 from wavestitch.contracts.errors import BadInput
 from wavestitch.kafka.client_settings import Isolation, KafkaSettings, admin_config, consumer_config, producer_config
 from wavestitch.kafka.kafka_errors import kafka_error
+from wavestitch.kafka.login_token import read_token
 
 OnError = Callable[[Any], None]
 
@@ -51,6 +53,9 @@ def _open(kind: Callable[[dict[str, Any]], Any], settings: KafkaSettings, config
         from wavestitch.kafka.raw_log import check_listeners  # noqa: PLC0415 - for logins in the clear alone
 
         check_listeners(settings)
+    if settings.token is not None:
+        # The client would wait for ten seconds for one that is not there, and say only that there was none.
+        read_token(settings.token, now=time.time())
     try:
         return kind(config)
     except (KafkaException, ValueError, TypeError) as error:

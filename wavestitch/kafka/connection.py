@@ -1,7 +1,8 @@
 """One connection to one broker, over which kafka-python's protocol classes speak: what confluent-kafka does not offer.
 
-The same security as everywhere: plain text, TLS with the server's name checked, SASL by PLAIN or SCRAM. A login in the
-clear is sent to this machine alone. Every wait is bounded by the deadline; an answer larger than `_MOST_BYTES` is none.
+The same security as everywhere: plain text, TLS with the server's name checked, SASL by PLAIN, SCRAM or OAUTHBEARER. A
+login in the clear is sent to this machine alone. Every wait is bounded by the deadline; an answer larger than
+`_MOST_BYTES` is none.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import Mapping
 from typing import Any, Self
 
 from wavestitch.contracts.errors import Refused, Terminal, Transient
 from wavestitch.kafka.client_settings import KafkaSettings, is_loopback
 from wavestitch.kafka.kafka_python import KafkaProtocol, ProtocolError, ScramClient, sasl
+from wavestitch.kafka.login_token import read_token
 from wavestitch.kafka.tls import connect_tls
 
 _MOST_BYTES = 256 << 20
@@ -55,7 +56,7 @@ class Connection:
             raise Disconnected(f"no connection to the broker at {self.where}: {error}; is it up? Try again") from None
         try:
             if protocol.startswith("sasl_"):
-                self._log_in(settings.options)
+                self._log_in(settings)
         except BaseException:
             self.close()
             raise
@@ -100,7 +101,8 @@ class Connection:
             raise TimeoutError("the time for it is up")
         return left
 
-    def _log_in(self, options: Mapping[str, str]) -> None:
+    def _log_in(self, settings: KafkaSettings) -> None:
+        options = settings.options
         mechanism = options["sasl.mechanism"].upper()
         user, password = options.get("sasl.username", ""), options.get("sasl.password", "")
         answer = self.ask(sasl.SaslHandshakeRequest[_HANDSHAKE](mechanism))
@@ -112,6 +114,13 @@ class Connection:
             )
         if mechanism == "PLAIN":
             self._prove(f"\0{user}\0{password}".encode())
+            return
+        if settings.token is not None:
+            token = read_token(settings.token, now=time.time())
+            if self._prove(f"n,,\x01auth=Bearer {token.text}\x01\x01".encode()):
+                # RFC 7628: who is refused is told why, and says that he has heard it; the refusal itself comes then.
+                self._prove(b"\x01")
+                raise Terminal(f"the broker at {self.where} neither takes our token nor refuses it; look at its log")
             return
         # RFC 5802: these two have a meaning of their own in the exchange.
         scram = ScramClient(user.replace("=", "=3D").replace(",", "=2C"), password, mechanism)
@@ -125,8 +134,8 @@ class Connection:
         answer = self.ask(sasl.SaslAuthenticateRequest[_AUTHENTICATE](said))
         if answer.error_code:
             raise Terminal(
-                f"the broker at {self.where} does not let us in: {answer.error_message}; check user, password and "
-                "security.protocol in the settings",
+                f"the broker at {self.where} does not let us in: {answer.error_message}; check user, "
+                "password or token, and security.protocol in the settings",
                 code="SASL_AUTHENTICATION_FAILED",
             )
         return bytes(answer.auth_bytes)

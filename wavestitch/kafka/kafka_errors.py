@@ -95,7 +95,7 @@ def translate(error: KafkaError, doing: str, *, rights: str = READER_RIGHTS) -> 
     what, code = f"{doing} failed: {error.str()} ({error.name()})", error.name()
     if error.code() in _AUTHENTICATION:
         return Terminal(
-            f"{what}; check user, password, certificates and security.protocol in the settings",
+            f"{what}; check user, password or token, certificates and security.protocol in the settings",
             for_guests=True,
             code=code,
         )

@@ -10,19 +10,21 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from confluent_kafka import KafkaError
 
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.position import LastBatch
-from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
+from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partition
 from wavestitch.contracts.record_batches import AbortedTransaction, FetchRaw, RawFetch
 from wavestitch.kafka.client_settings import KafkaSettings, is_loopback
 from wavestitch.kafka.connection import Connection, Disconnected, login_would_leave
 from wavestitch.kafka.kafka_errors import is_passing, translate
 from wavestitch.kafka.kafka_python import consumer, metadata
 from wavestitch.kafka.raw_batches import OtherFormat, RawBatch, first_batch, head_of, split_batches
+
+T = TypeVar("T")
 
 _METADATA, _FETCH, _EPOCH = 9, 12, 3
 _CONSUMER = -1
@@ -106,7 +108,7 @@ class RawLog:
         found: Any
         while True:
             try:
-                found = self._patient(
+                found = self._until_answered(
                     lambda: self._fetch(partition, offset, most_bytes=most_bytes, last_epoch=last_epoch, until=until),
                     until,
                 )
@@ -140,8 +142,19 @@ class RawLog:
         it doubles for those alone that had room, and at most twice of what is wanted comes, or what is asked for first.
         Raises as `fetch` does; the deadline is that of the next batch to come.
         """
+        return self._first_batches(offsets, _last_batch)
+
+    def times_at(self, offsets: Mapping[Partition, Offset]) -> dict[Partition, EpochMs | None]:
+        """Per partition, the newest record time of the record batch that holds the offset, or else of the next one;
+        -1 where its records have none, None as for `batches_at`. Asks and raises as that does."""
+        return self._first_batches(offsets, lambda batch, _: EpochMs(batch.max_timestamp))
+
+    def _first_batches(
+        self, offsets: Mapping[Partition, Offset], say: Callable[[RawBatch, Offset], T | None]
+    ) -> dict[Partition, T | None]:
+        """`say`: what is to be known of a batch, by which alone it is kept."""
         until = time.monotonic() + self._deadline
-        found: dict[Partition, LastBatch | None] = {}
+        found: dict[Partition, T | None] = {}
         most = dict.fromkeys(offsets, _LEAST_BATCH)
         while left := {p: at for p, at in offsets.items() if p not in found}:
             if time.monotonic() > until:
@@ -152,14 +165,14 @@ class RawLog:
                     partition=p,
                 )
             try:
-                came = self._patient(partial(self._fetch_first, left, most, until), until)
+                came = self._until_answered(partial(self._fetch_first, left, most, until), until)
             except Throttled as quota:
                 self._wait_out(quota, until, f"topic {self._topic}")
                 continue
             for parts in came:
                 room = _AT_ONCE - sum(len(part.records or b"") for part in parts.values())
                 for p, part in parts.items():
-                    found |= self._batch_in(p, offsets[p], part)
+                    found |= self._batch_in(p, offsets[p], part, say)
                     if p not in found and most[p] <= room:
                         most[p] *= 2
             if left.keys() & found.keys():
@@ -183,8 +196,10 @@ class RawLog:
             found.append({Partition(part.partition_index): part for part in answer.responses[0].partitions})
         return found
 
-    def _batch_in(self, partition: Partition, offset: Offset, part: Any) -> dict[Partition, LastBatch | None]:
-        """What that says of the batch that holds the offset; empty where nothing came of it yet."""
+    def _batch_in(
+        self, partition: Partition, offset: Offset, part: Any, say: Callable[[RawBatch, Offset], T | None]
+    ) -> dict[Partition, T | None]:
+        """What is to be known of the first batch from the offset on; empty where nothing came of it yet."""
         where = f"topic {self._topic} partition {partition}"
         if part.error_code in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError.TOPIC_AUTHORIZATION_FAILED):
             return {partition: None}
@@ -198,11 +213,7 @@ class RawLog:
             batch = first_batch(memoryview(part.records or b""), where=where)
         except OtherFormat:
             return {partition: None}
-        if batch is None:
-            return {}
-        if not batch.base_offset <= offset < batch.end:
-            return {partition: None}
-        return {partition: LastBatch(LeaderEpoch(batch.leader_epoch), hashlib.sha256(batch.data).hexdigest()[:_DIGITS])}
+        return {} if batch is None else {partition: say(batch, offset)}
 
     def epoch_end(self, partition: Partition, epoch: LeaderEpoch) -> Offset | None:
         """Where what was written up to this leader epoch ends in the log as it is now (KIP-320); None where the epoch
@@ -210,7 +221,7 @@ class RawLog:
         """
         until = time.monotonic() + self._deadline
         while True:
-            found: Any = self._patient(lambda: self._epoch_end(partition, epoch, until=until), until)
+            found: Any = self._until_answered(lambda: self._epoch_end(partition, epoch, until=until), until)
             if not found.error_code:
                 return None if found.end_offset < 0 else Offset(found.end_offset)
             error = KafkaError(found.error_code)
@@ -317,7 +328,7 @@ class RawLog:
             raise translate(error, f"looking for the leaders of topic {self._topic}")
         self._leaders = {p.partition_index: brokers[p.leader_id] for p in found.partitions if p.leader_id in brokers}
 
-    def _patient(self, ask: Callable[[], Any], until: float) -> Any:
+    def _until_answered(self, ask: Callable[[], Any], until: float) -> Any:
         """Ask again where a broker has gone, until the deadline."""
         while True:
             try:
@@ -330,6 +341,12 @@ class RawLog:
                 if time.monotonic() + _PAUSE_SECONDS > until:
                     raise
                 time.sleep(_PAUSE_SECONDS)
+
+
+def _last_batch(batch: RawBatch, offset: Offset) -> LastBatch | None:
+    if not batch.base_offset <= offset < batch.end:
+        return None
+    return LastBatch(LeaderEpoch(batch.leader_epoch), hashlib.sha256(batch.data).hexdigest()[:_DIGITS])
 
 
 def ask_cluster(

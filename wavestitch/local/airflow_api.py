@@ -5,10 +5,12 @@ Never retries what changes something: a trigger that failed on the way may have 
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
@@ -19,6 +21,12 @@ from wavestitch.contracts.errors import BadInput, Terminal, Transient, Wavestitc
 _POLL_SECONDS = 1.0  # each look takes the server fifty milliseconds, on the processors that its tasks need
 _FINISHED = frozenset({"success", "failed"})
 _PAGE = 100
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """Whose certificates a client of Airflow's takes. Read once a process: that takes longer than a question does."""
+    return httpx.create_ssl_context(trust_env=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,7 @@ class AirflowApi:
     def login(cls, *, url: str, user: str, password: str) -> AirflowApi:
         """Raises `BadInput` for wrong credentials, `Transient` if nobody answers there."""
         # trust_env: a proxy in the environment cannot reach this machine's own addresses.
-        client = httpx.Client(base_url=url, timeout=30, trust_env=False)
+        client = httpx.Client(base_url=url, timeout=30, trust_env=False, verify=trusted())
         api = cls(client)
         try:
             answer = api.request("POST", "/auth/token", json={"username": user, "password": password})

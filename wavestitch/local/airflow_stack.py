@@ -25,7 +25,7 @@ import httpx
 
 from wavestitch.contracts.errors import BadInput, Terminal, Transient
 from wavestitch.folder_lock import folder_lock
-from wavestitch.local.airflow_api import AirflowApi
+from wavestitch.local.airflow_api import AirflowApi, trusted
 from wavestitch.local.airflow_settings import USERS, AirflowFolders, airflow_environment
 from wavestitch.local.loopback_port import LOOPBACK, free_ports, is_free
 from wavestitch.local.process import Daemon, listens, running_daemon, start_daemon, stop_daemon, write_whole
@@ -118,7 +118,7 @@ def start_airflow(
             airflow = _airflow(folder, daemon)
             if _await_ready(daemon, airflow, since=datetime.fromtimestamp(0, UTC), say=say):
                 return airflow
-            stop_daemon(_pid_file(folder), with_signal=signal.SIGINT, patience=_STOP_SECONDS)
+            stop_daemon(_pid_file(folder), with_signal=signal.SIGINT, deadline_s=_STOP_SECONDS)
         if port is not None and not is_free(port):
             raise BadInput(f"port {port} on {LOOPBACK} is taken; name another one, or none to get a free one")
         say("starting Airflow; this takes ten seconds to a minute")
@@ -135,7 +135,7 @@ def start_airflow(
             if _await_ready(daemon, airflow, since=since, say=say):
                 say(f"Airflow is ready on {airflow.url}")
                 return airflow
-            stop_daemon(_pid_file(folder), with_signal=signal.SIGINT, patience=_STOP_SECONDS)
+            stop_daemon(_pid_file(folder), with_signal=signal.SIGINT, deadline_s=_STOP_SECONDS)
             say("another process took Airflow's port first; trying with another one")
     raise Transient(
         f"Airflow lost the race for its port {_PORT_ATTEMPTS} times; try again. Its log: {folder / 'airflow.log'}"
@@ -149,7 +149,7 @@ def stop_airflow(folder: Path) -> bool:
         return False
     with folder_lock(folder):
         # SIGINT: on SIGTERM `standalone` goes alone, and scheduler and API server stay behind without it.
-        return stop_daemon(_pid_file(folder), with_signal=signal.SIGINT, patience=_STOP_SECONDS)
+        return stop_daemon(_pid_file(folder), with_signal=signal.SIGINT, deadline_s=_STOP_SECONDS)
 
 
 def running_airflow(folder: Path) -> Airflow | None:
@@ -212,7 +212,7 @@ def _await_ready(daemon: Daemon, airflow: Airflow, *, since: datetime, say: Call
     waiting_for: list[str] = []
     while time.monotonic() < deadline:
         if not daemon.alive():
-            stop_daemon(pid_file, with_signal=signal.SIGINT, patience=0)
+            stop_daemon(pid_file, with_signal=signal.SIGINT, deadline_s=0)
             raise Terminal(f"Airflow ended while it started; the end of its log {daemon.log}:\n{daemon.last_lines()}")
         if "address already in use" in Path(daemon.log).read_text(errors="replace").lower():
             return False
@@ -225,7 +225,7 @@ def _await_ready(daemon: Daemon, airflow: Airflow, *, since: datetime, say: Call
             waiting_for = missing
             say(f"Airflow is starting; still to come: {', '.join(missing)}")
         time.sleep(_POLL_SECONDS)
-    stop_daemon(pid_file, with_signal=signal.SIGINT, patience=_STOP_SECONDS)
+    stop_daemon(pid_file, with_signal=signal.SIGINT, deadline_s=_STOP_SECONDS)
     raise Transient(
         f"Airflow was not ready within {_READY_SECONDS:.0f} s and was stopped; it lacked {', '.join(waiting_for)}. "
         f"Is the machine very busy? The end of its log {daemon.log}:\n{daemon.last_lines(30)}"
@@ -235,7 +235,7 @@ def _await_ready(daemon: Daemon, airflow: Airflow, *, since: datetime, say: Call
 def _missing_parts(url: str, *, since: datetime) -> list[str]:
     """The parts that have shown no life since then: right after a kill, the old ones' last heartbeats look alive."""
     try:
-        response = httpx.get(f"{url}/api/v2/monitor/health", timeout=5, trust_env=False)
+        response = httpx.get(f"{url}/api/v2/monitor/health", timeout=5, trust_env=False, verify=trusted())
         health: dict[str, Any] = response.json() if response.is_success else {}
     except (httpx.TransportError, ValueError):
         health = {}
@@ -256,7 +256,7 @@ def _takes_tasks(url: str) -> bool:
     """Whether it answers as it does to tasks. The first such call makes that API, and nothing else is answered
     meanwhile: on a busy machine for longer than a task tries to reach it."""
     try:
-        return httpx.get(f"{url}/execution/health", timeout=5, trust_env=False).is_success
+        return httpx.get(f"{url}/execution/health", timeout=5, trust_env=False, verify=trusted()).is_success
     except httpx.TransportError:
         return False
 

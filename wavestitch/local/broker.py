@@ -122,7 +122,7 @@ def stop_broker(folder: Path) -> bool:
     if not folder.exists():
         return False
     with folder_lock(folder):
-        return stop_daemon(_pid_file(folder), with_signal=signal.SIGTERM, patience=_STOP_SECONDS)
+        return stop_daemon(_pid_file(folder), with_signal=signal.SIGTERM, deadline_s=_STOP_SECONDS)
 
 
 def running_broker(folder: Path) -> Broker | None:
@@ -139,7 +139,8 @@ def run_kafka_tool(java_home: Path, jars: Path, class_name: str, args: list[str]
 
     Raises `Terminal` with its words if it fails or takes longer.
     """
-    argv = [*_java(java_home, jars, heap=("-Xmx256m", *_HEAP[1:])), class_name, *args]
+    # Gone before optimised code would have paid for its compilation.
+    argv = [*_java(java_home, jars, heap=("-Xmx256m", "-XX:TieredStopAtLevel=1", *_HEAP[1:])), class_name, *args]
     name = class_name.rpartition(".")[2]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=seconds, check=False, env=_child_env())
@@ -218,6 +219,8 @@ def _settings(folder: Path, *, ports: BrokerPorts, overrides: Mapping[str, str],
         "share.coordinator.state.topic.min.isr": "1",
         "share.coordinator.state.topic.num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
+        # Where nothing happens, by default it writes down twice a second that nothing did: the most that it does then.
+        "metadata.max.idle.interval.ms": "5000",
         # Recordings carry the time they were made; retention by age would delete old ones as they arrive.
         "log.retention.ms": "-1",
         **overrides,
@@ -274,7 +277,7 @@ def _await_ready(
         return not daemon.alive() or _answers(f"{LOOPBACK}:{ports.clients}", cluster_id, client)
 
     if not wait_until(settled, seconds=_READY_SECONDS):
-        stop_daemon(_pid_file(folder), with_signal=signal.SIGKILL, patience=5)
+        stop_daemon(_pid_file(folder), with_signal=signal.SIGKILL, deadline_s=5)
         raise Transient(
             f"Kafka did not answer on {LOOPBACK}:{ports.clients} within {time.monotonic() - started:.0f} s and was "
             f"stopped; is the machine very busy? The end of its log {daemon.log}:\n{daemon.last_lines()}"

@@ -84,8 +84,8 @@ def running_daemon(pid_file: Path) -> Daemon | None:
     return daemon if daemon.alive() else None
 
 
-def stop_daemon(pid_file: Path, *, with_signal: signal.Signals, patience: float) -> bool:
-    """End the process and, after `patience` seconds, its whole session. False if it was not running.
+def stop_daemon(pid_file: Path, *, with_signal: signal.Signals, deadline_s: float) -> bool:
+    """End the process and, after `deadline_s` seconds, its whole session. False if it was not running.
 
     Returns when no process of the session is left: what a killed leader leaves behind is killed, too.
     """
@@ -94,7 +94,7 @@ def stop_daemon(pid_file: Path, *, with_signal: signal.Signals, patience: float)
         pid_file.unlink(missing_ok=True)
         return False
     os.kill(daemon.pid, with_signal)
-    if not wait_until(lambda: not daemon.alive(), seconds=patience):
+    if not wait_until(lambda: not daemon.alive(), seconds=deadline_s):
         for pid in session_members(daemon.pid):
             _kill(pid)
     # The leader's number is not given to a new process while a member of its session lives.

@@ -102,7 +102,7 @@ def stop_spark_server(folder: Path) -> bool:
 
 
 def _stop(folder: Path) -> bool:
-    return stop_daemon(_pid_file(folder), with_signal=signal.SIGTERM, patience=_STOP_SECONDS)
+    return stop_daemon(_pid_file(folder), with_signal=signal.SIGTERM, deadline_s=_STOP_SECONDS)
 
 
 def _launch(folder: Path, program: Program, port: int) -> Daemon:
@@ -123,14 +123,14 @@ def _await_ready(daemon: Daemon, port: int) -> bool:
     """Whether it became ready; False if another process had its port. Anything else is raised, with it stopped."""
     pid_file = _pid_file(Path(daemon.log).parent)
     if not wait_until(lambda: not daemon.alive() or _listens(daemon, port), seconds=_READY_SECONDS):
-        stop_daemon(pid_file, with_signal=signal.SIGKILL, patience=5)
+        stop_daemon(pid_file, with_signal=signal.SIGKILL, deadline_s=5)
         raise Transient(
             f"Spark did not open {LOOPBACK}:{port} within {_READY_SECONDS:.0f} s and was stopped; is the machine very "
             f"busy? The end of its log {daemon.log}:\n{daemon.last_lines()}"
         )
     if daemon.alive():
         return True
-    stop_daemon(pid_file, with_signal=signal.SIGKILL, patience=5)
+    stop_daemon(pid_file, with_signal=signal.SIGKILL, deadline_s=5)
     if "Address already in use" in Path(daemon.log).read_text(errors="replace"):
         return False
     raise Terminal(f"Spark ended while it started; the end of its log {daemon.log}:\n{daemon.last_lines()}")

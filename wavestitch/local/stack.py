@@ -12,21 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import NewTopic
-
-from wavestitch.contracts.errors import BadInput
-from wavestitch.contracts.stream import Stream
+from wavestitch.contracts.errors import Refused
 from wavestitch.kafka.client_settings import KafkaSettings
-from wavestitch.kafka.clients import open_admin
-from wavestitch.kafka.kafka_errors import kafka_error, translate
 from wavestitch.local.airflow_stack import Airflow, start_airflow, stop_airflow
 from wavestitch.local.broker import Broker, start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, cached_jars
 from wavestitch.local.java import find_java
 from wavestitch.local.spark_server import Program, SparkServer, start_spark_server, stop_spark_server
+from wavestitch.local.topics import make_topics
 from wavestitch.modes import OWN_FOLDER, make_folder
-from wavestitch.stream_files import read_stream, stream_names
+from wavestitch.sqlite_address import sqlite_address
+from wavestitch.stream_files import MOST_STREAMS, find_streams
 
 Say = Callable[[str], None]
 
@@ -40,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STATE = state_folder(ROOT, started_in=Path.cwd())
 CACHE = STATE / "cache"
 CONFIG = "wavestitch.toml"
-TOPIC_PARTITIONS = 3
+KEEP_RUNS = "14 d"
 SLOTS_OF_A_SPARK_THAT_IS_THERE = 4
 """It has two tasks at work at a time; the steps that wait for it cost little."""
 
@@ -67,7 +63,15 @@ def start_stack(
     spark: Program | None = None,
 ) -> Stack:
     """Start what is not running, and say where it is. `spark_conf`: for the settings' Spark section. `spark`: what
-    stays and stitches all batches; without it each batch starts a Spark."""
+    stays and stitches all batches; without it each batch starts a Spark. Raises `Refused` for a folder in which Airflow
+    cannot live."""
+    if "%" in str(folder):
+        raise Refused(
+            f"{folder} has a % in it, which Airflow's configuration takes for a reference of its own: a home in there "
+            "it does not find; start from a folder without one (an Airflow of your own may read settings from "
+            "anywhere)",
+            for_guests=False,
+        )
     make_folder(folder, OWN_FOLDER).chmod(OWN_FOLDER)
     java_home = find_java(CACHE)
     jars = cached_jars(KAFKA, cache_dir=CACHE, java_home=java_home, say=say)
@@ -81,9 +85,8 @@ def start_stack(
         spark_conf=spark_conf,
         spark=server,
     )
-    for stream in declared_streams(streams, say=say):
-        if make_topic(KafkaSettings(broker.bootstrap), stream.topic):
-            say(f"made topic {stream.topic} with {TOPIC_PARTITIONS} partitions")
+    found = find_streams(streams, most=MOST_STREAMS, landing=folder / "landing")
+    make_topics(found, KafkaSettings(broker.bootstrap), say=say)
     airflow = start_airflow(
         folder=folder / "airflow",
         project_root=ROOT,
@@ -133,8 +136,9 @@ def write_config(
             "cache": str(folder / "cache"),
         },
         "kafka": {"bootstrap": bootstrap},
-        "tables": {"uri": f"sqlite:///{folder / 'catalog.db'}", "warehouse": f"file://{folder / 'warehouse'}"},
+        "tables": {"uri": sqlite_address(folder / "catalog.db"), "warehouse": f"file://{folder / 'warehouse'}"},
         "spark": {"master": "local[2]", "java_home": str(java_home), **there},
+        "airflow": {"keep_runs": KEEP_RUNS},
         "spark.conf": {json.dumps(name): value for name, value in spark_conf.items()},
     }
     lines = ["# Written by `wavestitch up` at each start."]
@@ -143,26 +147,3 @@ def write_config(
         lines += [f"{key} = {json.dumps(value)}" for key, value in entries.items()]
     path.write_text("\n".join(lines) + "\n")
     return path
-
-
-def declared_streams(streams: Path, *, say: Say = lambda _: None) -> list[Stream]:
-    """All streams that can be read; a broken one is said and left out, so that it takes nothing else away."""
-    found = []
-    for name in stream_names(streams):
-        try:
-            found.append(read_stream(streams, name))
-        except BadInput as error:
-            say(error.message)
-    return found
-
-
-def make_topic(kafka: KafkaSettings, topic: str, *, partitions: int = TOPIC_PARTITIONS) -> bool:
-    """Make a topic, with as many copies as the brokers say; False where it is there already."""
-    admin = open_admin(kafka)
-    try:
-        if topic in admin.list_topics(timeout=10).topics:
-            return False
-        admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=-1)])[topic].result(30)
-    except KafkaException as raised:
-        raise translate(kafka_error(raised), f"making topic {topic} on {kafka.bootstrap}") from None
-    return True

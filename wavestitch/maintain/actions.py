@@ -34,6 +34,7 @@ from wavestitch.maintain.what_goes import (
     folders_to_clear,
     held_to_delete,
     is_named,
+    junk_to_expire,
     long_unreferenced,
     snapshots_to_expire,
     unlisted,
@@ -42,7 +43,7 @@ from wavestitch.maintain.what_goes import (
 from wavestitch.tables.access.file_marks import Marks
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.commit.stored_table import StoredTable
-from wavestitch.tables.held.held_removal import held_places, junk_files
+from wavestitch.tables.held.held_removal import held_places, held_since
 from wavestitch.tables.held.held_staging import overtaken_snapshots
 from wavestitch.tables.lookup.published_lookup import find_published
 from wavestitch.tables.maintenance.snapshot_expiry import expire_snapshots
@@ -136,7 +137,8 @@ def expire_junk(run: MaintenanceRun) -> ActionReport:
     head, table = run.tables.head(), held.load()
     if head is None or head.held is None or table is None:
         return ActionReport("junk", "rows", 0, 0)
-    going = junk_files(table, head.held, held_before=before(run.now, milliseconds(run.limits.junk)))
+    files = held_since(table, head.held)
+    going = junk_to_expire(files, held_before=before(run.now, milliseconds(run.limits.junk)))
     count, size = sum(f.rows for f in going.values()), sum(f.bytes for f in going.values())
     by_reason = Counter[str]()
     for file in going.values():

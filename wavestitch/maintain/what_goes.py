@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from wavestitch.contracts.held import HeldKey, PublishedWaveform
+from wavestitch.contracts.held_mark import JUNK, HeldFile
 from wavestitch.contracts.maintenance import BatchFolder, BatchState, DataFileFacts, HeldPlace, StoredFile, TableState
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.quantities import EpochMs, Milliseconds, before, elapsed
@@ -68,6 +69,18 @@ def snapshots_to_expire(
             kept.append(f"batch {plan.plan_id[:16]}, under way, stands on head {plan.base_sequence}")
     going = [s.snapshot_id for s in table.main[last + 1 :] if s.snapshot_id not in table.protected]
     return going, kept
+
+
+def junk_to_expire(
+    files: Mapping[str, tuple[HeldFile, EpochMs | None]], *, held_before: EpochMs
+) -> dict[str, HeldFile]:
+    """Those of nothing but records that are no chunks, all held since before this moment. `files`: by path, with the
+    moment since when the newest row of each is held, None where that is not known. Never a chunk of a waveform."""
+    return {
+        path: file
+        for path, (file, newest) in files.items()
+        if file.reason in JUNK and newest is not None and newest < held_before
+    }
 
 
 SUPERSEDED = Milliseconds(2 * 24 * 3_600_000)

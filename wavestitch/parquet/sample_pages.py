@@ -93,7 +93,9 @@ class SentSamples:
         width = np.dtype(run.dtype).itemsize
         begin = run.begin + (start - run.start) * width
         sent = self._data[begin : begin + (end - start) * width].view(run.dtype)
-        return sent if sent.dtype.kind == np.dtype(TYPE_DTYPES[self._type]).kind == "i" else as_type(sent, self._type)
+        own = np.dtype(TYPE_DTYPES[self._type])
+        narrower = sent.dtype.kind == own.kind == "i" and width < own.itemsize
+        return sent if narrower else as_type(sent, self._type)
 
 
 @dataclass(frozen=True, slots=True)

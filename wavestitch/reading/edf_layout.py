@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from itertools import count as count_from
 from math import isqrt
 from typing import Any, NamedTuple
 
@@ -77,8 +78,21 @@ def _record(each: int, samples: int, rate: Fraction) -> DataRecords | None:
         return None
     seconds, rate_hz = float(text), float(rate)
     # As the library does it, in floats: on the way in, and out.
-    whole = samples / rate_hz / seconds == count or Decimal(str(samples / rate_hz)) / Decimal(text) == count
+    lasts = _seconds(samples, rate_hz)
+    whole = lasts / seconds == count or Decimal(str(lasts)) / Decimal(text) == count
     return DataRecords(each, seconds) if whole and each / seconds == rate_hz else None
+
+
+def annotation_samples(least: int, samples: int, records: DataRecords) -> int:
+    """How many samples, or two characters each, annotations have in a data record: so many at least, and such that by
+    the library's reckoning, in floats, they last as long as the waveform's. Twice as many, or four times, last as long:
+    there is such a number."""
+    count, lasts = samples // records.samples, _seconds(samples, records.samples / records.seconds)
+    return next(each for each in count_from(least) if _seconds(each * count, each / records.seconds) == lasts)
+
+
+def _seconds(samples: int, rate_hz: float) -> float:
+    return round(samples / rate_hz, 12)
 
 
 def _divisors(number: int) -> Iterator[int]:

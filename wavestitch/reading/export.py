@@ -5,6 +5,7 @@ name. A file is read back by the format's own library before it gets its name: s
 gain, baseline and names are the table's, or there is no file. What is there is never replaced.
 
 An id is its producer's text and no path: a file's name is made of letters and digits of it, and its digest.
+Nothing that a process's threads share is set here: not its mask, nor which warnings are shown.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ import os
 import re
 import shutil
 import uuid
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing import Any, cast
 import numpy as np
 
 from wavestitch.contracts.errors import Altered, BadInput, Refused, WavestitchError
-from wavestitch.modes import make_folder, masked, sync_folder
+from wavestitch.modes import FILE, make_folder, sync_folder
 from wavestitch.reading.exactness import FORMATS, Format, refuse_inexact
 from wavestitch.reading.extras import extra
 from wavestitch.reading.formats.file_format import FileFormat, Found
@@ -56,10 +56,7 @@ def file_format(to: str) -> FileFormat:
     name = _MODULES.get(cast(Format, to))
     if name is None:
         raise BadInput(f"there is no format {to!r}; known are {', '.join(FORMATS)}")
-    with warnings.catch_warnings():
-        # Libraries warn of each other while they are loaded: nothing that a reader of waveforms can change.
-        warnings.simplefilter("ignore")
-        module = extra(f"wavestitch.reading.formats.{name}", for_what=f"export to {to}", named="export")
+    module = extra(f"wavestitch.reading.formats.{name}", for_what=f"export to {to}", named="export")
     found: FileFormat = module.FILE
     return found
 
@@ -71,16 +68,22 @@ def export_name(waveform_id: str) -> str:
     return f"{readable}-{digest}" if readable else digest
 
 
-def check_rows(rows: Iterable[Mapping[str, Any]], *, to: Format, into: Path) -> int:
-    """How many waveforms there are to write. Raises `Refused` for the first that does not fit, `BadInput` for the
-    first whose name is taken, or where there are none."""
-    suffix, count = file_format(to).suffix, 0
+def check_rows(rows: Iterable[Mapping[str, Any]], *, to: Format, into: Path, ids: Collection[str] | None = None) -> int:
+    """How many waveforms there are to write. `ids`: those that were asked for by name. Raises `Refused` for the first
+    that does not fit, `BadInput` for the first whose name is taken, where there are none, or one of `ids` is not."""
+    suffix, count, missing = file_format(to).suffix, 0, set(ids or ())
     for row in rows:
         refuse_inexact(row, to)
         target = into / (export_name(row["waveform_id"]) + suffix)
         if os.path.lexists(target):
             raise _taken(target, row["waveform_id"])
         count += 1
+        missing.discard(row["waveform_id"])
+    if missing and count:
+        raise BadInput(
+            f"{len(missing)} of the ids that are asked for are of no published waveform that is meant, e.g. "
+            f"{min(missing)!r}: leave them out; `wavestitch waveforms STREAM` lists what there is"
+        )
     if not count:
         raise BadInput("no published waveform is meant; `wavestitch waveforms STREAM` lists what there is")
     return count
@@ -113,6 +116,7 @@ def _write_folder(waveform: Waveform, how: FileFormat, into: Path, name: str) ->
     with _scratch_folder(into) as scratch:
         _write_proven(waveform, how, scratch, name)
         for file in scratch.iterdir():
+            file.chmod(FILE)  # made by the library, as the process's mask lets it; nobody else can look into the folder
             sync_file(file)
         sync_folder(scratch)
         try:
@@ -136,20 +140,17 @@ def _scratch_folder(into: Path) -> Iterator[Path]:
 
 
 def _write_proven(waveform: Waveform, how: FileFormat, path: Path, name: str) -> None:
-    with masked(), warnings.catch_warnings():
-        # Of libraries about what they do not know of, e.g. texts that other programs may not show.
-        warnings.simplefilter("ignore")
-        try:
-            how.write(waveform, path, name)
-            found = how.read(path, name)
-        except (WavestitchError, OSError, MemoryError):
-            raise
-        except Exception as error:  # whatever a library throws at what the rules let through
-            raise Refused(
-                f"waveform {waveform.id!r} was given up by the format's own library ({type(error).__name__}: {error}); "
-                "nothing was kept. Take another format for it, and report this: the rules of exactness have a hole",
-                waveform=waveform.id,
-            ) from error
+    try:
+        how.write(waveform, path, name)
+        found = how.read(path, name)
+    except (WavestitchError, OSError, MemoryError):
+        raise
+    except Exception as error:  # whatever a library throws at what the rules let through
+        raise Refused(
+            f"waveform {waveform.id!r} was given up by the format's own library ({type(error).__name__}: {error}); "
+            "nothing was kept. Take another format for it, and report this: the rules of exactness have a hole",
+            waveform=waveform.id,
+        ) from error
     differs = [what for what, same in _compared(waveform, found) if not same]
     if differs:
         raise Altered(

@@ -1,14 +1,14 @@
 """A stream's published waveforms, one line away: `wavestitch.open("ecg").waveforms(source="ward-7")`.
 
-Every call reads the table as it is then, file after file, only those that can have what is asked for. Times must have a
-time zone; `end` is behind the last. Raises `BadInput` for what cannot be asked, `Refused` where nothing was published,
-`Transient` where what is being read expires meanwhile.
+Every call reads the table as it is then, file after file, only those that can have what is asked for. Times are
+`contracts.instant.Instant`s; `end` is behind the last. Raises `BadInput` for what cannot be asked, `Refused` where
+nothing was published, `Transient` where what is being read expires meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +17,19 @@ from pyiceberg.table import Table
 
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.errors import Altered, BadInput, Refused, Transient
-from wavestitch.contracts.quantities import time_ns
-from wavestitch.contracts.rows import published_schema
+from wavestitch.contracts.instant import Instant, instant_ns
+from wavestitch.contracts.rows import PUBLISHED_DOCS, published_schema
 from wavestitch.reading.exactness import Format
 from wavestitch.reading.export import Exported, check_rows, write_files
 from wavestitch.reading.extras import extra
 from wavestitch.reading.labelled import label_waveforms
-from wavestitch.reading.series import MOST_SAMPLES, Series, join
+from wavestitch.reading.series import COLUMNS as LAID_OUT_BY
+from wavestitch.reading.series import MOST_SAMPLES, Series, lay_out
+from wavestitch.reading.wanted import Wanted, want
 from wavestitch.reading.waveform import Waveform, waveform_of
 from wavestitch.settings import Settings, load_settings
 from wavestitch.tables.commit.samples_column import sample_type_of
 from wavestitch.tables.read_waveforms import each_row, read_batches
-
-Times = datetime | str | None
 
 
 class OpenStream:
@@ -45,41 +45,42 @@ class OpenStream:
         *,
         source: str | None = None,
         channel: str | None = None,
-        start: Times = None,
-        end: Times = None,
-        ids: Collection[str] | None = None,
+        start: Instant | None = None,
+        end: Instant | None = None,
+        ids: Iterable[str] | None = None,
     ) -> Iterator[Waveform]:
         """Those whose first sample lies in `[start, end)`, as they lie in the table; one data file is in memory."""
-        for batch in self._batches(source, channel, start, end, ids):
-            yield from map(waveform_of, each_row(pa.Table.from_batches([batch])))
+        wanted = want(source=source, channel=channel, start=start, end=end, ids=ids)
+        table = self._table()
+        yield from _decoded(self._batches(table, wanted))
 
     def listed(
         self,
         *,
         source: str | None = None,
         channel: str | None = None,
-        start: Times = None,
-        end: Times = None,
-        ids: Collection[str] | None = None,
+        start: Instant | None = None,
+        end: Instant | None = None,
+        ids: Iterable[str] | None = None,
     ) -> Iterator[dict[str, Any]]:
         """What the table says of them, one dictionary each; samples, chunks and metadata aside, and never read."""
-        aside = ("samples", "chunks", "meta")
-        for batch in self._batches(source, channel, start, end, ids, without=aside):
-            yield from batch.to_pylist()
+        wanted = want(source=source, channel=channel, start=start, end=end, ids=ids)
+        table = self._table()
+        yield from self._listed(table, wanted)
 
     def to_arrow(
         self,
         *,
         source: str | None = None,
         channel: str | None = None,
-        start: Times = None,
-        end: Times = None,
-        ids: Collection[str] | None = None,
+        start: Instant | None = None,
+        end: Instant | None = None,
+        ids: Iterable[str] | None = None,
     ) -> pa.Table:
         """The same as one Arrow table, with all columns; `samples` is a list of numbers. All of it is in memory."""
+        wanted = want(source=source, channel=channel, start=start, end=end, ids=ids)
         table = self._table()
-        batches = list(self._batches(source, channel, start, end, ids, table=table))
-        return pa.Table.from_batches(batches, schema=published_schema(sample_type_of(table)))
+        return pa.Table.from_batches(self._batches(table, wanted), schema=published_schema(sample_type_of(table)))
 
     def to_polars(self, **asked: Any) -> Any:
         """The same as a `polars.DataFrame`. Needs Polars, which is not installed with Wavestitch."""
@@ -101,53 +102,48 @@ class OpenStream:
 
         `to`: mseed, wfdb, edf, hdf5, parquet or npz. Nothing is written before all of them are found to fit; each file
         is read back before it gets its name. Raises `Refused` for a waveform that the format cannot carry exactly,
-        `BadInput` for a name that is taken, a library that is not installed, or where nothing is meant.
+        `BadInput` for a name that is taken, a library that is not installed, or where nothing is meant, by one of `ids`
+        alone, too.
         """
-        check_rows(self.listed(**asked), to=to, into=Path(into))
-        yield from write_files(self.waveforms(**asked), to=to, into=Path(into))
+        wanted, table = want(**asked), self._table()
+        check_rows(self._listed(table, wanted), to=to, into=Path(into), ids=wanted.ids)
+        yield from write_files(_decoded(self._batches(table, wanted)), to=to, into=Path(into))
 
     def series(
-        self, source: str, start: Times, end: Times, *, channel: str | None = None, most: int = MOST_SAMPLES
+        self, source: str, start: Instant, end: Instant, *, channel: str | None = None, most: int = MOST_SAMPLES
     ) -> Series:
         """The channel's samples in `[start, end)` as one array, NaN in the gaps. Raises `BadInput` where there are
         several channels and none is named, waveforms that overlap or have other rates or units, or more than `most`
-        samples, gaps included."""
-        begin, behind = _time(start), _time(end)
-        if begin is None or behind is None:
+        samples, gaps included: before any sample is read. Then one data file is in memory beside the array."""
+        if start is None or end is None:
             raise BadInput("a series has a beginning and an end; name both")
-        # One that began before may reach into it: all are asked, only those that do are decoded.
-        found = list(self._reaching(source, channel, begin, behind))
-        if not found:
-            raise BadInput(f"stream {self.name} has nothing of source {source!r} between {begin} and {behind}")
-        channels = sorted({w.channel for w in found})
-        if len(channels) > 1:
-            raise BadInput(f"source {source!r} has channels {', '.join(channels)}; name one")
-        return join(found, start_ns=time_ns(begin), end_ns=time_ns(behind), most=most)
+        wanted, table = want(source=source, channel=channel, start=start, end=end), self._table()
+        begin, behind = instant_ns(start), instant_ns(end)
+        # One that began before may reach into it.
+        reaching = partial(read_batches, table, equal=wanted.equal, end_ns=behind, reaching_ns=begin)
+        rows = self._while_it_is_there(table, reaching(columns=LAID_OUT_BY))
+        layout = lay_out((row for some in rows for row in some.to_pylist()), start_ns=begin, end_ns=behind, most=most)
+        if layout is None:
+            raise BadInput(f"stream {self.name} has nothing of source {source!r} between {start} and {end}")
+        return layout.fill(_decoded(self._while_it_is_there(table, reaching())))
 
-    def _reaching(self, source: str, channel: str | None, begin: datetime, behind: datetime) -> Iterator[Waveform]:
-        about = {"source": source} if channel is None else {"source": source, "channel": channel}
-        seen = self._table()
-        found = read_batches(seen, equal=about, end=behind, reaching=begin)
-        for batch in self._while_it_is_there(seen, found):
-            yield from map(waveform_of, each_row(pa.Table.from_batches([batch])))
+    def _listed(self, table: Table, wanted: Wanted) -> Iterator[dict[str, Any]]:
+        aside = ("samples", "chunks", "meta")
+        for batch in self._batches(table, wanted, columns=[c for c in PUBLISHED_DOCS if c not in aside]):
+            yield from batch.to_pylist()
 
-    def _batches(
-        self,
-        source: str | None,
-        channel: str | None,
-        start: Times,
-        end: Times,
-        ids: Collection[str] | None,
-        without: Collection[str] = (),
-        table: Table | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        named: Mapping[str, str | None] = {"source": source, "channel": channel}
-        equal = {name: value for name, value in named.items() if value is not None}
-        begin, behind = _time(start), _time(end)
-        seen = self._table() if table is None else table
-        files = None if ids is None else self._tables.files_with(seen, ids)
-        found = read_batches(seen, ids=ids, equal=equal, start=begin, end=behind, without=without, files=files)
-        return self._while_it_is_there(seen, found)
+    def _batches(self, table: Table, wanted: Wanted, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        files = None if wanted.ids is None else self._tables.files_with(table, wanted.ids)
+        found = read_batches(
+            table,
+            columns,
+            ids=wanted.ids,
+            equal=wanted.equal,
+            start_ns=wanted.start_ns,
+            end_ns=wanted.end_ns,
+            files=files,
+        )
+        return self._while_it_is_there(table, found)
 
     def _while_it_is_there(self, seen: Table, found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Raises `Transient` where maintenance took away meanwhile what is read."""
@@ -182,10 +178,6 @@ def open_stream(stream: str, settings: Settings | None = None, *, guest: bool = 
     return OpenStream(Deployment(settings or load_settings(), guest=guest), stream)
 
 
-def _time(said: Times) -> datetime | None:
-    if not isinstance(said, str):
-        return said
-    try:
-        return datetime.fromisoformat(said)
-    except ValueError:
-        raise BadInput(f"{said!r} is no time; write e.g. 2026-01-31T12:00:00Z") from None
+def _decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[Waveform]:
+    for batch in batches:
+        yield from map(waveform_of, each_row(pa.Table.from_batches([batch])))

@@ -65,7 +65,7 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
     keep_times_in_order()
     leave_unsaid(settings.uri, settings.properties, referred=settings.referred)
     with reading(settings.name):
-        kind = settings.properties.get(TYPE, "" if PY_CATALOG_IMPL in settings.properties else "sql")
+        kind = _kind(settings)
         servers = None
         if kind == "sql":
             sql_address(settings)
@@ -73,7 +73,7 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
             own_uri = settings.properties.get("uri", settings.uri)
             servers = Servers.of(settings.name, own_uri, settings.properties, referred=settings.referred)
         properties = {
-            "uri": _patient_uri(settings.uri),
+            "uri": _with_busy_timeout(settings.uri),
             "warehouse": settings.warehouse,
             PY_IO_IMPL: f"{DurableFileIO.__module__}.{DurableFileIO.__qualname__}",
             **store_properties(settings.warehouse, settings.properties, settings.time_outs),
@@ -102,6 +102,14 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
             return as_ours(keep_own_versions(with_own_properties_alone(found, dropped)), file_io=properties[PY_IO_IMPL])
 
 
+def _kind(settings: CatalogSettings) -> str:
+    """As pyiceberg calls it; empty where the properties name a class."""
+    if PY_CATALOG_IMPL in settings.properties:
+        return settings.properties.get(TYPE, "")
+    by_address = "rest" if settings.uri.lower().startswith(("http://", "https://")) else "sql"
+    return settings.properties.get(TYPE, by_address)
+
+
 def _keep_commits(catalog: Catalog) -> None:
     """A commit of SQLite is the removal of its journal. By default nothing syncs the folder that this stood in: after a
     power failure it is there again, and what was committed is rolled back, although others were told of it."""
@@ -126,7 +134,7 @@ def sql_address(settings: CatalogSettings) -> URL:
     ) from None
 
 
-def _patient_uri(uri: str) -> str:
+def _with_busy_timeout(uri: str) -> str:
     """The URI, for SQLite with a busy timeout; the folder of its file is made."""
     if not uri.startswith("sqlite"):
         return uri

@@ -1,7 +1,7 @@
-"""Registers the page "Wavestitch", the tab "Batch" of each run, and what makes our pools as Airflow starts: a plugin.
+"""Registers the page "Wavestitch", the tab "Batch" of each run, what makes our pools, and what lets old runs go.
 
-Where the package is installed, Airflow finds it by itself (the entry point `airflow.plugins`); in a checkout by
-`plugins/`, too. Airflow takes a plugin's name once. Decides nothing of what the pages show.
+A plugin. Where the package is installed, Airflow finds it by itself (the entry point `airflow.plugins`); in a
+checkout by `plugins/`, too. Airflow takes a plugin's name once. Decides nothing of what the pages show.
 """
 # mypy: disable-error-code="misc"
 
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 
-from wavestitch.flows import pools
+from wavestitch.flows import old_runs, pools
 from wavestitch.flows.backfill_intervals import BackfillIntervals
 from wavestitch.flows.priorities import ByHeadroom
 from wavestitch.ui.lazy_app import LazyApp, make_pages
@@ -24,7 +24,7 @@ _BELOW = urlsplit(str(conf.get("api", "base_url", fallback=""))).path.rstrip("/"
 class WavestitchPlugin(AirflowPlugin):
     name = "wavestitch"
     timetables = [BackfillIntervals]  # noqa: RUF012
-    listeners = [pools]  # noqa: RUF012
+    listeners = [old_runs, pools]  # noqa: RUF012
     priority_weight_strategies = [ByHeadroom]  # noqa: RUF012
     fastapi_apps = [{"app": LazyApp(make_pages), "url_prefix": "/wavestitch", "name": "wavestitch"}]  # noqa: RUF012
     external_views = [  # noqa: RUF012

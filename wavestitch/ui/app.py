@@ -102,7 +102,7 @@ async def overview(
     names: Annotated[list[str], Depends(streams_of)],
     failed: Annotated[dict[str, FailedRun], Depends(failed_runs_of)],
 ) -> Response:
-    rows = rows_of(await request.app.state.looks.at(names, **_patience(request, len(names))), failed)
+    rows = rows_of(await request.app.state.looks.at(names, **_how_fresh(request, len(names))), failed)
     return await page_answer(request, html=lambda: overview_page(rows), facts=lambda: overview_facts(rows))
 
 
@@ -116,7 +116,7 @@ async def one_stream(
 ) -> Response:
     looks: Looks = request.app.state.looks
     seen, full = await asyncio.gather(
-        looks.at([stream], **_patience(request, 1)), _all_of_it(looks, stream, _wait(request))
+        looks.at([stream], **_how_fresh(request, 1)), _all_of_it(looks, stream, _wait(request))
     )
     [row] = rows_of(seen, failed)
     return await page_answer(request, html=lambda: stream_page(row, full), facts=lambda: one_stream_facts(row, full))
@@ -195,7 +195,7 @@ def _wait(request: Request) -> float:
     return PROGRAM_S if wants_json(request) else FIRST_PAINT_S
 
 
-def _patience(request: Request, streams: int) -> dict[str, float]:
+def _how_fresh(request: Request, streams: int) -> dict[str, float]:
     """A program wants what is true now, as far as that can be: of more streams than one page looks at, as to people, it
     is said how old it is."""
     now = wants_json(request) and streams <= AT_ONCE

@@ -58,7 +58,7 @@ def bar_of(room: PartitionRoom) -> Bar:
 
 def strip_of(found: StreamFacts) -> tuple[Column, ...]:
     """A column a partition; none where the log has not said anything."""
-    if found.room is None:
+    if found.room is None or not found.room.begun:
         return ()
     rooms = found.room.partitions
     each = -(-len(rooms) // COLUMNS) or 1
@@ -67,7 +67,7 @@ def strip_of(found: StreamFacts) -> tuple[Column, ...]:
 
 def strip_says(found: StreamFacts) -> str:
     """What the strip shows, for who cannot see it."""
-    if found.room is None:
+    if found.room is None or not found.room.begun:
         return "where its partitions stand is not known"
     rooms = found.room.partitions
     unread, lost = sum(p.backlog > 0 for p in rooms), sum(p.lost > 0 for p in rooms)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from wavestitch.batch.brief_facts import held_by
 from wavestitch.batch.held_page import ROWS_SHOWN, HeldList, HeldOne
 from wavestitch.batch.held_told import chunk_said, texts_said, waveform_said
 from wavestitch.batch.stream_facts import PartitionFacts, StreamFacts
-from wavestitch.batch.watch import room_to_json
+from wavestitch.batch.watch import freshness_to_json, room_to_json
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.headroom import PartitionRoom
 from wavestitch.ui.pages import looked_at, remarks_of
@@ -55,6 +56,7 @@ def _stream(row: StreamRow) -> dict[str, Any]:
         "last_batch_ms": found.head.committed_ms,
         "backlog": found.backlog,
         "headroom": room_to_json(found.room),
+        "freshness": freshness_to_json(found.room),
         "held": dict(held_by(found.head)),
         "partitions": _partitions(found),
     }
@@ -91,6 +93,7 @@ def batch_row_said(row: BatchRow) -> dict[str, Any]:
         "partitions": row.partitions,
         "reasons": row.reasons,
         "seconds": row.seconds,
+        "waits": None if row.waits is None else asdict(row.waits),
         "balances": row.identity_balances if row.partitions else None,
         "note": row.note,
     }

@@ -9,7 +9,8 @@ from markupsafe import Markup
 
 from wavestitch.batch.stream_facts import StreamFacts
 from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.headroom import Alarm
+from wavestitch.contracts.freshness import said_of_freshness, say_freshness
+from wavestitch.contracts.headroom import Alarm, Room
 from wavestitch.contracts.headroom_told import say_room
 from wavestitch.contracts.rewind_preview import length
 from wavestitch.contracts.stream import (
@@ -65,6 +66,7 @@ def stream_page(row: StreamRow, asked: StreamFacts | None) -> str:
         row=replace(row, facts=replace(facts, remarks=remarks)),
         says=says,
         todo=todo,
+        fresh="" if facts.room is None else _fresh(facts.room, row.state),
         held=Markup(held),  # noqa: S704 - digits and words of ours
         ingest=ingest_dag_id(facts.name),
         dags=[
@@ -84,6 +86,12 @@ def stream_page(row: StreamRow, asked: StreamFacts | None) -> str:
         styles={alarm.value: STYLES[State(alarm.value)] for alarm in Alarm},
         span=_span,
     )
+
+
+def _fresh(room: Room, state: State) -> str:
+    """Beside the headline, which says it where it is what is the matter."""
+    of = room.freshness
+    return "" if of is None or state is State.LATE else f"It is {said_of_freshness(of)}."
 
 
 def looked_at(asked: StreamFacts | None) -> StreamFacts | None:
@@ -109,6 +117,9 @@ def _headline(row: StreamRow) -> tuple[str, str]:
         subject, text = say_room(facts.name, facts.room)
         said = subject.removeprefix(f"{facts.name}: ").removeprefix(f"headroom is {facts.room.alarm}: ")
         return f"{said}.", text
+    if facts.room is not None and row.state is State.LATE:
+        subject, text = say_freshness(facts.name, facts.room.freshness)
+        return f"{subject.removeprefix(f'{facts.name}: ')}.", text
     if row.state is State.UNKNOWN:
         if facts.head is None:
             return facts.problem, "Nothing of it can be shown before that is put right."

@@ -211,7 +211,7 @@ def _watch(run: RunFacts, may: Collection[str]) -> Story:
     if not mine:
         return _none_of_mine(run)
     says = (
-        f"{len(bad)} of {len(mine)} streams are near retention, or cannot be looked at"
+        f"{len(bad)} of {len(mine)} streams are near retention, late, or cannot be looked at"
         if bad
         else f"All of {len(mine)} streams are well"
     )
@@ -278,10 +278,13 @@ def _maintained(report: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _watched(one: Mapping[str, Any]) -> str:
-    room = fields(one.get("headroom"))
+    room, fresh = fields(one.get("headroom")), fields(one.get("freshness"))
     if one.get("problem"):
         return str(one["problem"])
-    if not room or room.get("alarm") == "green":
-        return ""
-    lost = f", {room['lost']} lost unread" if room.get("lost") else ""
-    return f"{room.get('alarm')}: {room.get('backlog')} offsets unread{lost}"
+    said = []
+    if room and room.get("alarm") != "green":
+        lost = f", {room['lost']} lost unread" if room.get("lost") else ""
+        said.append(f"{room.get('alarm')}: {room.get('backlog')} offsets unread{lost}")
+    if fresh.get("late") is True:
+        said.append(f"later than the {fresh.get('declared_s')} s that it declares")
+    return "; ".join(said)

@@ -23,6 +23,7 @@ class State(StrEnum):
     RED = "red"
     UNKNOWN = "not known"
     AMBER = "amber"
+    LATE = "late"
     FAILED = "run failed"
     LOOKING = "being looked at"
     GREEN = "green"
@@ -35,6 +36,7 @@ STYLES = {
     State.RED: "failed",
     State.UNKNOWN: "failed",
     State.AMBER: "reported",
+    State.LATE: "reported",
     State.FAILED: "failed",
     State.GREEN: "passed",
     State.LOOKING: "muted",
@@ -121,6 +123,8 @@ def _state(facts: StreamFacts, failed: FailedRun | None) -> State:
         return State.UNKNOWN
     if facts.room is not None and facts.room.alarm is Alarm.AMBER:
         return State.AMBER
+    if facts.room is not None and facts.room.late:
+        return State.LATE
     if failed is not None:
         return State.FAILED
     return State.NEW if facts.head is None else State.GREEN

@@ -24,6 +24,7 @@ from wavestitch.contracts.expectation import SHAPES
 from wavestitch.contracts.rows import STITCHED
 from wavestitch.contracts.stream import Expectation
 from wavestitch.contracts.verdict import Verdict
+from wavestitch.garbage_collection import collection_paused
 from wavestitch.validation import computed_columns
 from wavestitch.validation.outcome import ID, Outcome, read_outcome, unjudged
 from wavestitch.validation.spared_imports import sparing_imports
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 def load_gate() -> None:
     """Import what validating needs, ahead of it: this takes seconds."""
-    with sparing_imports():
+    with sparing_imports(), collection_paused():
         import wavestitch.validation.checkpoint  # noqa: PLC0415
         import wavestitch.validation.suite  # noqa: F401, PLC0415
 
@@ -175,7 +176,7 @@ def _evaluate_suite(
 
     rows = _without_nan(rows)
     suite = build_suite(expectations, rows, until=until)
-    frame = _frame(rows, suite.columns)
+    frame = _frame(rows.select([name for name in rows.column_names if name in suite.looked_at | {ID}]), suite.columns)
     results = run_checkpoint(frame, suite.objects, run_name=run_name, docs_folder=docs_folder)
     by_place = {r.expectation_config.meta[INDEX]: r for r in results}
     return [
@@ -220,7 +221,8 @@ def _without_nan(rows: pa.Table) -> pa.Table:
 
 
 def _frame(rows: pa.Table, computed: Mapping[str, Any]) -> pd.DataFrame:
-    """Arrow-backed columns: NumPy ones would turn nulls into NaN and integers with nulls into floats."""
+    """Arrow-backed columns: NumPy ones would turn nulls into NaN and integers with nulls into floats. Only what is
+    looked at: Great Expectations takes a fingerprint of every value that it is given, which is half of its work."""
     import pandas as pd  # noqa: PLC0415
 
     for name, column in computed.items():

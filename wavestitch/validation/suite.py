@@ -28,6 +28,7 @@ from wavestitch.validation.computed_columns import rows_where, texts_matching
 INDEX = "wavestitch_index"
 """Key in an expectation's `meta`: its place in the stream's list. Also keeps equal ones apart, which are dropped."""
 
+_NAMES_ONE = ("column", "column_A", "column_B")
 _COMPARED = ("min_value", "max_value", "value_set")
 _NOT_COMPARED_WITH_THE_COLUMN = frozenset(
     (
@@ -43,10 +44,12 @@ _IN_SET = "expect_column_values_to_be_in_set"
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """`objects`: Great Expectations' own, in the stream's order. `columns`: what they need beside the rows' columns.
-    `stands_for`: computed column → the rows' column that it says something about."""
+    """`objects`: Great Expectations' own, in the stream's order. `looked_at`: the rows' columns that they name.
+    `columns`: what they need beside these. `stands_for`: computed column → the rows' column that it says something
+    about."""
 
     objects: tuple[Any, ...]
+    looked_at: frozenset[str]
     columns: Mapping[str, Any]
     stands_for: Mapping[str, str]
 
@@ -54,6 +57,7 @@ class Suite:
 def build_suite(expectations: Sequence[Expectation], rows: pa.Table, *, until: float = math.inf) -> Suite:
     """Raises `BadInput` for what is not in the list, however it came here. `until`: see `texts_matching`."""
     objects, columns, stands_for = [], {}, {}
+    named = set[str]()
     for place, expectation in enumerate(expectations):
         for key, sentence in expectation_problems(expectation.type, expectation.kwargs):
             raise BadInput(f"'expectations.{place}.{key}' is not valid: {sentence}")
@@ -67,8 +71,9 @@ def build_suite(expectations: Sequence[Expectation], rows: pa.Table, *, until: f
             columns[name], stands_for[name] = _matches(rows, kind, kwargs, until), kwargs["column"]
             kept: dict[str, Any] = {k: kwargs[k] for k in ("mostly", "row_condition") if k in kwargs}
             kind, kwargs = _IN_SET, {"column": name, "value_set": [True], **kept}
+        named |= {kwargs[key] for key in _NAMES_ONE if key in kwargs} | {*kwargs.get("column_list", ())}
         objects.append(_build(kind, kwargs, severity=expectation.severity, place=place))
-    return Suite(tuple(objects), columns, stands_for)
+    return Suite(tuple(objects), frozenset(named - columns.keys()), columns, stands_for)
 
 
 def _matches(rows: pa.Table, kind: str, kwargs: Mapping[str, Any], until: float) -> Any:

@@ -37,6 +37,17 @@ def what_is_held_open_is_forgotten_by_the_next_batch(patch: Patch) -> None:
         patch.setattr(module, "load_for_batch", wrong)
 
 
+@shows(Kind.LOST, since=28)
+def of_a_waveform_that_was_sent_under_two_counts_one_chunk_of_the_second_is_held(patch: Patch) -> None:
+    """What is kept of repeats is what says of the whole something that nobody said yet, of whatever piece."""
+    real = assembly.Said.learn
+
+    def wrong(self: assembly.Said, c: ChunkFacts) -> bool:
+        return real(self, c._replace(seq=None, piece=b""))
+
+    patch.setattr(assembly.Said, "learn", wrong)
+
+
 @shows(Kind.LOST)
 def what_is_held_counts_as_long_as_the_history_has_its_row(patch: Patch) -> None:
     real = stream_state._load

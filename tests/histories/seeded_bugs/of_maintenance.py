@@ -7,8 +7,12 @@ from typing import Any
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
 from wavestitch.contracts.errors import Terminal
-from wavestitch.maintain import leftovers, run
+from wavestitch.contracts.quantities import EpochMs
+from wavestitch.contracts.reasons import Reason
+from wavestitch.maintain import leftovers, run, what_goes
 from wavestitch.tables.access import reading
+
+LATE = EpochMs(10**15)
 
 
 @shows(Kind.UNBOUNDED_COST, act="readers_leave_files")
@@ -19,6 +23,17 @@ def what_killed_readers_left_stays(patch: Patch) -> None:
 @shows(Kind.LOST, act="readers_leave_files")
 def a_file_that_somebody_is_at_work_on_is_taken_for_a_leftover(patch: Patch) -> None:
     patch.setattr(leftovers, "_is_held", lambda _: False)
+
+
+@shows(Kind.LOST, act="junk_expires")
+def junk_goes_before_its_time(patch: Patch) -> None:
+    real = what_goes.junk_to_expire
+    patch.setattr(what_goes, "junk_to_expire", lambda files, *, held_before: real(files, held_before=LATE))
+
+
+@shows(Kind.LOST, act="junk_expires")
+def chunks_that_are_held_expire_like_junk(patch: Patch) -> None:
+    patch.setattr(what_goes, "JUNK", frozenset(Reason))
 
 
 @shows(Kind.UNBOUNDED_COST, act="a_stage_fails")

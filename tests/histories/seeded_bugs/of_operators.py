@@ -33,12 +33,12 @@ def a_closed_gate_stands_in_the_landing_alone(patch: Patch) -> None:
 
 @shows(Kind.INVENTED)
 def a_closed_gate_lapses_when_the_head_under_it_is_expired(patch: Patch) -> None:
-    real = closed_gate._standing
+    real = closed_gate._barring
 
     def wrong(closed: Any, heads: Any, tables: Any) -> Any:
         return [b for b in real(closed, heads, tables) if b.plan and closed_gate.is_in_history(b.plan, heads)]
 
-    patch.setattr(closed_gate, "_standing", wrong)
+    patch.setattr(closed_gate, "_barring", wrong)
 
 
 @shows(Kind.INVENTED)

@@ -76,7 +76,7 @@ def what_a_promotion_takes_out_stays_in_the_table(patch: Patch) -> None:
 
 @shows(Kind.DUPLICATE, act=ACT)
 def undo_of_a_promotion_does_not_look_what_is_published_since(patch: Patch) -> None:
-    patch.setattr(take_back, "rows_as_shown", lambda *_: [])
+    patch.setattr(take_back, "rows_as_made", lambda *_: [])
 
 
 @shows(Kind.STALE_WRITER, act=ACT)
@@ -87,3 +87,13 @@ def undo_of_a_promotion_takes_out_and_puts_nothing_back(patch: Patch) -> None:
         return real(self, base, new, ids=(), **more)
 
     patch.setattr(FakeTables, "put_back", wrong)
+
+
+@shows(Kind.UNTRUE, act="another_truth_is_skipped_before_a_promotion")
+def a_promotion_is_shown_that_its_batch_refuses(patch: Patch) -> None:
+    patch.setattr(promote, "rehearse", lambda *_: {})
+
+
+@shows(Kind.UNTRUE, act=ACT)
+def a_promotion_that_was_taken_back_is_told_as_done(patch: Patch) -> None:
+    patch.setattr(held_approval, "refuse_taken_back", lambda *_: None)

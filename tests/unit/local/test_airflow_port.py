@@ -37,7 +37,7 @@ def daemon_of(folder: Path, code: str) -> Iterator[int]:
     try:
         yield daemon.pid
     finally:
-        stop_daemon(folder / "d.pid", with_signal=signal.SIGTERM, patience=2)
+        stop_daemon(folder / "d.pid", with_signal=signal.SIGTERM, deadline_s=2)
 
 
 @contextmanager

@@ -34,10 +34,10 @@ def test_a_recycled_pid_is_not_taken_for_ours_and_not_killed(tmp_path: Path) -> 
         foreign = tmp_path / "foreign.pid"
         foreign.write_text(json.dumps({"pid": daemon.pid, "started": daemon.started - 1, "log": daemon.log}))
         assert running_daemon(foreign) is None
-        assert stop_daemon(foreign, with_signal=signal.SIGKILL, patience=5) is False
+        assert stop_daemon(foreign, with_signal=signal.SIGKILL, deadline_s=5) is False
         assert running_daemon(tmp_path / "d.pid") == daemon
     finally:
-        assert stop_daemon(tmp_path / "d.pid", with_signal=signal.SIGTERM, patience=5) is True
+        assert stop_daemon(tmp_path / "d.pid", with_signal=signal.SIGTERM, deadline_s=5) is True
     assert not daemon.alive()
 
 
@@ -45,7 +45,7 @@ def test_stopping_leaves_nobody_of_the_session_behind(tmp_path: Path) -> None:
     daemon = start(tmp_path, STUBBORN_FAMILY)
     assert wait_until(lambda: daemon.last_lines().count("up") == 2, seconds=20)
     assert len(session_members(daemon.pid)) == 2
-    assert stop_daemon(tmp_path / "d.pid", with_signal=signal.SIGTERM, patience=0.2) is True
+    assert stop_daemon(tmp_path / "d.pid", with_signal=signal.SIGTERM, deadline_s=0.2) is True
     assert session_members(daemon.pid) == []
 
 
@@ -56,7 +56,7 @@ def test_a_daemon_can_be_interrupted_although_its_starter_ignores_interrupts(tmp
     finally:
         signal.signal(signal.SIGINT, before)
     assert wait_until(lambda: "up" in daemon.last_lines(), seconds=20)
-    assert stop_daemon(tmp_path / "d.pid", with_signal=signal.SIGINT, patience=10) is True
+    assert stop_daemon(tmp_path / "d.pid", with_signal=signal.SIGINT, deadline_s=10) is True
     assert "KeyboardInterrupt" in daemon.last_lines()
 
 
@@ -81,5 +81,5 @@ def test_a_process_lives_as_long_as_any_thread_of_it_holds_its_ports(tmp_path: P
     stat = Path(f"/proc/{daemon.pid}/stat")
     assert wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "Z", seconds=20)
     assert daemon.alive()
-    assert stop_daemon(tmp_path / "d.pid", with_signal=signal.SIGKILL, patience=10) is True
+    assert stop_daemon(tmp_path / "d.pid", with_signal=signal.SIGKILL, deadline_s=10) is True
     assert not daemon.alive()

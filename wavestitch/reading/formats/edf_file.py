@@ -11,7 +11,14 @@ import numpy as np
 from edfio import Edf, EdfAnnotation, EdfSignal, Recording, read_edf
 
 from wavestitch.contracts.errors import BadInput
-from wavestitch.reading.edf_layout import Calibration, calibration, data_records, gain_and_baseline
+from wavestitch.reading.edf_layout import (
+    Calibration,
+    DataRecords,
+    annotation_samples,
+    calibration,
+    data_records,
+    gain_and_baseline,
+)
 from wavestitch.reading.formats.file_format import FileFormat, Found, about_json
 from wavestitch.reading.waveform import Waveform
 
@@ -39,8 +46,18 @@ def _write(waveform: Waveform, path: Path, _name: str) -> None:
         recording=Recording(startdate=start.date()),
         starttime=start.time(),
         data_record_duration=records.seconds,
-        annotations=[EdfAnnotation(0, None, about_json(waveform))],
+        annotations=[EdfAnnotation(0, None, _spaced(about_json(waveform), len(samples), records, start))],
     ).write(path)
+
+
+def _spaced(text: str, samples: int, records: DataRecords, start: datetime) -> str:
+    """With spaces behind it, so that the signal of annotations is of the length that the library asks for."""
+    # The first data record says when it begins, and then the text: the time, which is 0 or a fraction of a second, and
+    # three bytes around it, twice.
+    onset = np.format_float_positional(start.microsecond / 10**6, trim="-", sign=True)
+    beside = 2 * (len(onset) + 3)
+    least = math.ceil((beside + len(text)) / 2)
+    return text.ljust(2 * annotation_samples(least, samples, records) - beside)
 
 
 def _from_within(physical: tuple[float, float]) -> tuple[float, float]:

@@ -12,7 +12,8 @@ It replaces two names inside pyiceberg, whose version `shared_history` checks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -65,6 +66,9 @@ def _bound_sessions() -> None:
         def __init__(self) -> None:
             super().__init__()
             self._time_outs, self._servers = _IN_FORCE.get(), _SERVERS.get()
+            # Nobody closes a catalog, and one that could not be opened nobody has: its connections would stay open
+            # until somebody looks for garbage.
+            weakref.finalize(self, _close_all, self.adapters)
 
         def send(self, request: Any, **more: Any) -> Any:
             # Here and not in an adapter: signing replaces that one, and a redirection comes through here again.
@@ -77,10 +81,19 @@ def _bound_sessions() -> None:
         def get_redirect_target(self, resp: Any) -> str | None:
             if self._servers is None:
                 return super().get_redirect_target(resp)
-            self._servers.check_answer(resp.status_code, resp.headers.get("location"))
+            try:
+                self._servers.check_answer(resp.status_code, resp.headers.get("location"))
+            except BaseException:
+                resp.close()  # its end is not read any more
+                raise
             return None
 
     vars(rest)["Session"] = BoundedSession
+
+
+def _close_all(adapters: Mapping[str, Any]) -> None:
+    for adapter in adapters.values():
+        adapter.close()
 
 
 def _bounded_engine(address: str, **more: Any) -> Engine:

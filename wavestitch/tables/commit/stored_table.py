@@ -42,7 +42,7 @@ from wavestitch.tables.commit.own_partitions import other_partitions, refusing_p
 from wavestitch.tables.commit.own_place import OwnPlace
 from wavestitch.tables.commit.own_properties import changed_properties, knows_all_names, with_own_properties
 from wavestitch.tables.commit.samples_column import sample_type_of, widen_samples
-from wavestitch.tables.commit.table_layout import HELD_FILE_BYTES, RAW_COLUMNS, TableLayout
+from wavestitch.tables.commit.table_layout import GROUP_BYTES, HELD_FILE_BYTES, RAW_COLUMNS, TableLayout
 
 Row = TypeVar("Row")
 
@@ -238,7 +238,7 @@ class StoredTable:
         """Durable files with these rows, of about `file_bytes` each; nothing names them yet."""
         # pyiceberg's own append queues the whole stream in memory before it writes; a parked batch can be gigabytes.
         paths: list[str] = []
-        rest = _row_groups(batches, self._layout.columns)
+        rest = _row_groups(batches, self._layout)
         batch = next(rest, None)
         with all_or_none(table.io, paths):
             while batch is not None:
@@ -273,12 +273,13 @@ def _without_statistics() -> Iterator[None]:
         log.removeFilter(other)
 
 
-def _row_groups(batches: Iterable[pa.RecordBatch], columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _row_groups(batches: Iterable[pa.RecordBatch], layout: TableLayout) -> Iterator[pa.RecordBatch]:
     """The same rows, small neighbours together: each batch becomes a row group."""
+    most, columns = int(layout.properties.get(GROUP_BYTES, _GROUP_BYTES)), layout.columns
     some: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
-        if some and size + batch.nbytes > _GROUP_BYTES:
+        if some and size + batch.nbytes > most:
             yield _joined(some, columns)
             some, size = [], 0
         some.append(batch)

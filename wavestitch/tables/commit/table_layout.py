@@ -36,6 +36,8 @@ from wavestitch.contracts.sample_kinds import SampleType
 from wavestitch.tables.commit.own_versions import OWN_VERSIONS
 
 HELD_FILE_BYTES = 64 << 20
+GROUP_BYTES = "write.parquet.row-group-size-bytes"
+"""The property that says how large a row group may be, to Spark and to us."""
 RAW_COLUMNS = ("raw_key", "raw_headers", "payload")
 HELD = pa.schema(
     [
@@ -209,7 +211,7 @@ def waveforms_layout(samples: SampleType) -> TableLayout:
             **_metrics("none", "samples", "meta"),
             # A reader decodes groups side by side, so large ones are read slower. Spark counts compressed bytes; these
             # are about as much payload as the stitching puts into one.
-            "write.parquet.row-group-size-bytes": str(32 << 20),
+            GROUP_BYTES: str(32 << 20),
             "write.parquet.bloom-filter-enabled.column.waveform_id": "true",
             "write.parquet.bloom-filter-max-bytes": "65536",  # of each group, whatever it needs
         },
@@ -231,7 +233,13 @@ HELD_TABLE = _layout(
     # A look at what waits, or at one waveform, never opens a file of records that are no chunks.
     PartitionSpec(PartitionField(HELD.get_field_index("reason") + 1, 1000, IdentityTransform(), "reason")),
 )
-BATCHES_TABLE = _layout("batches", BATCHES, _metrics("none", "detail"), _BATCHES_DOCS)
+BATCHES_TABLE = _layout(
+    "batches",
+    BATCHES,
+    # What is asked for are the last rows, and of a group that has one of them all are read: years lie in one file.
+    {**_metrics("none", "detail"), GROUP_BYTES: str(1 << 20)},
+    _BATCHES_DOCS,
+)
 
 
 def columns_of(table: str) -> pa.Schema:

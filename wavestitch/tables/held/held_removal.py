@@ -57,18 +57,13 @@ def held_places(table: Table, mark: HeldMark, ids: Collection[str] | None = None
     return found
 
 
-def junk_files(table: Table, mark: HeldMark, *, held_before: EpochMs) -> dict[str, HeldFile]:
-    """The files, by path, of nothing but records that are no chunks, all held since before this moment.
+def held_since(table: Table, mark: HeldMark) -> dict[str, tuple[HeldFile, EpochMs | None]]:
+    """The files by path, and since when the newest row of each is held; None where that is not known.
 
     None of them is opened: the reason is their partition, and the newest row follows from their bounds.
     """
-    found: dict[str, HeldFile] = {}
-    for task in files_to_read(table, snapshot_id=mark.snapshot_id):
-        file = held_file(task.file)
-        newest = _newest_ms(task.file)
-        if file.reason in JUNK and newest is not None and newest < held_before:
-            found[task.file.file_path] = file
-    return found
+    tasks = files_to_read(table, snapshot_id=mark.snapshot_id)
+    return {task.file.file_path: (held_file(task.file), _newest_ms(task.file)) for task in tasks}
 
 
 def day_of_junk(file: DataFile) -> str:
@@ -78,9 +73,9 @@ def day_of_junk(file: DataFile) -> str:
     return "" if newest is None else f"held on day {newest // _DAY_MS}"
 
 
-def _newest_ms(file: DataFile) -> int | None:
+def _newest_ms(file: DataFile) -> EpochMs | None:
     newest = (file.upper_bounds or {}).get(_HELD_MS)
-    return None if newest is None else int(from_bytes(LongType(), newest))
+    return None if newest is None else EpochMs(int(from_bytes(LongType(), newest)))
 
 
 def rows_that_stay(

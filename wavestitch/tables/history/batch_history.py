@@ -17,6 +17,7 @@ from wavestitch.tables.lookup.file_scans import read_rows
 from wavestitch.tables.lookup.row_filter import EVERY_ROW, all_of, at_least, equals
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_AT_ONCE = 256
 
 
 def read_history(table: Table, *, since: int, plan_id: str | None, odd: list[str] | None = None) -> list[BatchRow]:
@@ -58,8 +59,13 @@ def _from(since: int) -> BooleanExpression:
 
 
 def history_batches(rows: Sequence[BatchRow]) -> Iterator[pa.RecordBatch]:
-    """One record batch in the table's columns."""
-    yield pa.record_batch(
+    """Record batches in the table's columns."""
+    for at in range(0, len(rows), _AT_ONCE):
+        yield _columns(rows[at : at + _AT_ONCE])
+
+
+def _columns(rows: Sequence[BatchRow]) -> pa.RecordBatch:
+    return pa.record_batch(
         [
             pa.array([r.plan_id for r in rows], pa.string()),
             pa.array([r.decision for r in rows], pa.string()),

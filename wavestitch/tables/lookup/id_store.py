@@ -216,7 +216,7 @@ def hash_ids(ids: Iterable[str | None], key: bytes) -> Hashes:
 
     def hashed(one: str) -> bytes:
         seen = begun.copy()
-        seen.update(one.encode())
+        seen.update(one.encode("utf-8", "surrogatepass"))  # nothing has what is no UTF-8: it is found nowhere
         return seen.digest()
 
     return np.frombuffer(b"".join([hashed(i) for i in ids if i is not None]), "<u8").astype(np.uint64)

@@ -1,5 +1,5 @@
 """Maintenance: a stage that fails keeps no other one from being tried; what killed readers left goes once it is old,
-and nothing that somebody is at work on.
+and nothing that somebody is at work on; of what is held only records that are no chunks expire, after their time.
 """
 
 from __future__ import annotations
@@ -7,40 +7,50 @@ from __future__ import annotations
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
 from tests.histories.events import Committed, Ended, Event, Started
-from tests.histories.upkeep_events import Cleared, LeftBehind, Tended
+from tests.histories.maintenance_events import Cleared, JunkGoes, LeftBehind, StageBegun
 
-STAGES = ("leftovers", "held", "snapshots", "orphans")
+STAGES = ("leftovers", "held", "junk", "snapshots", "orphans")
 """Those that a history has, in their order."""
 AGE_MS = 600_000
+JUNK_MS = 30 * 86_400_000
+"""So long records that are no chunks are held at least."""
 
 
-class UpkeepRules(Rule):
-    """`tended`: by run of maintenance, the stages that it has begun. `files`: in the making, those that were left."""
+class MaintenanceRules(Rule):
+    """`begun`: by run of maintenance, the stages that it has begun. `files`: in the making, those that were left."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        self.tended: dict[str, list[str]] = {}
+        self.begun: dict[str, list[str]] = {}
         self.files: dict[str, LeftBehind] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
             case Started(what="maintain"):
-                self.tended[event.run] = []
-            case Tended():
-                self.tended[event.run].append(event.stage)
+                self.begun[event.run] = []
+            case StageBegun():
+                self.begun[event.run].append(event.stage)
             case LeftBehind():
                 self.files[event.name] = event
             case Cleared():
                 self._cleared(event)
-            case Ended() if event.run in self.tended:
+            case JunkGoes():
+                self._junk_goes(event)
+            case Ended() if event.run in self.begun:
                 self._ended(event)
 
     def _ended(self, event: Ended) -> None:
-        untried = [stage for stage in STAGES if stage not in self.tended[event.run]]
+        untried = [stage for stage in STAGES if stage not in self.begun[event.run]]
         # Where none was begun, whose catalog it is was not known; who was killed tries nothing any more.
-        if untried and self.tended[event.run] and event.reason != "killed":
+        if untried and self.begun[event.run] and event.reason != "killed":
             what = f"{event.run} (maintain) ended by {event.reason} and never tried {', '.join(untried)}"
             self.case.say(Kind.UNBOUNDED_COST, what)
+
+    def _junk_goes(self, event: JunkGoes) -> None:
+        for row, held_ms, is_chunk in event.rows:
+            if is_chunk or held_ms >= event.now_ms - JUNK_MS:
+                what = "a chunk that is held" if is_chunk else "junk that is young yet"
+                self.case.say(Kind.LOST, f"{event.run} lets {what} expire: {row}")
 
     def _cleared(self, event: Cleared) -> None:
         for name, file in list(self.files.items()):

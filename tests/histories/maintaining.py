@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import tempfile
+import weakref
 from functools import partial
 from pathlib import Path
 
@@ -30,30 +32,31 @@ class SlowDownError(Exception):
     """Of a library that no list of ours has."""
 
 
-class Tending(Promoting):
-    """`of_upkeep`: the randomness of all this, apart."""
+class Maintaining(Promoting):
+    """`of_maintenance`: the randomness of all this, apart."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.of_upkeep = random.Random(f"tending {seed}")
-        self.tends = self.of_upkeep.random() < SHARE
-        self._disk: tempfile.TemporaryDirectory[str] | None = None
+        self.of_maintenance = random.Random(f"tending {seed}")
+        self.maintains = self.of_maintenance.random() < SHARE
+        self._disk: Path | None = None
         self._open: list[DigestingFile] = []
         self._files = 0
 
     def something_more(self) -> None:
         super().something_more()
-        if not self.tends or self.of_upkeep.random() > OFTEN:
+        if not self.maintains or self.of_maintenance.random() > OFTEN:
             return
-        self.random, drawn = self.of_upkeep, self.random
+        self.random, drawn = self.of_maintenance, self.random
         self.random.choice([self.a_reader_leaves_a_file, self.a_stage_fails, self.a_catalog_fails_in_its_own_words])()
         self.random = drawn
 
     def landing(self) -> Path:
         if self._disk is None:
-            self._disk = tempfile.TemporaryDirectory(prefix="landing-")
-            self.bench.landing = Path(self._disk.name)
-        folder = Path(self._disk.name) / self.stream.name / "plan"
+            # A history that ended by an anomaly has nobody who closes it.
+            self._disk = self.bench.landing = Path(tempfile.mkdtemp(prefix="landing-"))
+            weakref.finalize(self, shutil.rmtree, self._disk)
+        folder = self._disk / self.stream.name / "plan"
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 

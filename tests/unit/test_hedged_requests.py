@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from wavestitch.kafka.client_settings import KafkaSettings
-from wavestitch.kafka.patient_asking import Client, Failed, ask_patiently
+from wavestitch.kafka.hedged_requests import Client, Failed, ask_hedged
 
 NOWHERE = KafkaSettings("127.0.0.1:1")
 Answer = Callable[["Future[str]"], object]
@@ -25,7 +25,7 @@ def ask(*answers: Answer, seconds: float = 20.0, nobody: float = 20.0) -> tuple[
         answers[min(len(put), len(answers)) - 1](put[-1])
         return {"topic": put[-1]}
 
-    _, found = ask_patiently(Client(NOWHERE), question, seconds=seconds, nobody=nobody)
+    _, found = ask_hedged(Client(NOWHERE), question, seconds=seconds, nobody=nobody)
     return found["topic"], put
 
 
@@ -83,7 +83,7 @@ def test_where_every_client_fails_at_once_few_of_them_are_made() -> None:
         return {"topic": put[-1]}
 
     with pytest.raises(Failed):
-        ask_patiently(Client(NOWHERE), question, seconds=3.0, nobody=20.0)
+        ask_hedged(Client(NOWHERE), question, seconds=3.0, nobody=20.0)
     assert 2 < len(put) < 10
 
 

@@ -24,12 +24,12 @@ from wavestitch.kafka.clients import open_admin
 from wavestitch.kafka.kafka_errors import is_passing, is_refused_login, kafka_error
 
 R = TypeVar("R")
-PATIENCE_SECONDS = 20.0
+DEADLINE_SECONDS = 20.0
 """So long a question may take. Brokers know after 9 s (broker.session.timeout.ms) that one of them has died; a moment
 later its partitions have other leaders."""
 NOBODY_SECONDS = 10.0
 """So long where no broker at all can be reached."""
-_FIRST_PATIENCE = 2.0
+_FIRST_TIME_OUT = 2.0
 _MOST_CLIENTS = 4
 _LONGEST_PAUSE = 4.0
 """Where every client fails at once the next ones come ever more slowly: each is threads and memory for a while."""
@@ -154,14 +154,14 @@ class _Asking:
             self.causes[said] = error
 
 
-def ask_patiently(client: Client, ask: Question, *, seconds: float, nobody: float) -> tuple[Client, dict[Any, Any]]:
+def ask_hedged(client: Client, ask: Question, *, seconds: float, nobody: float) -> tuple[Client, dict[Any, Any]]:
     """The answers, and the client that has them: it knows brokers that live. Raises `Failed`.
 
     `seconds`: how long at most; `nobody`: how long where no broker can be reached.
     """
     asking = _Asking(ask, time.monotonic() + seconds, nobody)
     asking.put(client)
-    patience, next_at = _FIRST_PATIENCE, time.monotonic() + _FIRST_PATIENCE
+    time_out, next_at = _FIRST_TIME_OUT, time.monotonic() + _FIRST_TIME_OUT
     pause, again_at = _LOOK_SECONDS, 0.0  # for one that failed there is another one at once, the first time
     while True:
         waiting = [future for one in asking.tries for future in one.answers.values() if not future.done()]
@@ -182,23 +182,21 @@ def ask_patiently(client: Client, ask: Question, *, seconds: float, nobody: floa
             pause, again_at = min(2 * pause, _LONGEST_PAUSE), now + pause
         elif asking.tries and now >= next_at and len(asking.tries) < _MOST_CLIENTS:
             asking.put(Client(client.settings))
-            patience *= 2
-            next_at = now + patience
+            time_out *= 2
+            next_at = now + time_out
 
 
-def call_patiently(
-    client: Client, call: Callable[[Any, float], R], *, seconds: float, nobody: float
-) -> tuple[Client, R]:
+def call_in_turn(client: Client, call: Callable[[Any, float], R], *, seconds: float, nobody: float) -> tuple[Client, R]:
     """The same of a question that keeps its caller waiting: one client after the other, each with more time."""
     asking = _Asking(lambda *_: {}, time.monotonic() + seconds, nobody)
-    patience = _FIRST_PATIENCE
+    time_out = _FIRST_TIME_OUT
     while True:
         left = asking.until - time.monotonic()
         try:
-            return client, call(client.admin, max(_LEAST_SECONDS, min(patience, left)))
+            return client, call(client.admin, max(_LEAST_SECONDS, min(time_out, left)))
         except KafkaException as raised:
             asking.note(client, Failed(None, kafka_error(raised)))
         if asking.is_over:
             raise asking.failure()
         time.sleep(_LOOK_SECONDS)
-        client, patience = Client(client.settings), patience * 2
+        client, time_out = Client(client.settings), time_out * 2

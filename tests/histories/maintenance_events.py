@@ -6,11 +6,21 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Tended:
+class StageBegun:
     """A run of maintenance has begun this stage."""
 
     run: str
     stage: str
+
+
+@dataclass(frozen=True, slots=True)
+class JunkGoes:
+    """A run of maintenance is about to take these held rows out, as old records that are no chunks: place, digest in
+    hex, decision; since when each is held; and whether it is a chunk after all."""
+
+    run: str
+    now_ms: int
+    rows: tuple[tuple[tuple[str, int, int, str, str], int, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)

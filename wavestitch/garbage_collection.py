@@ -1,0 +1,28 @@
+"""When Python looks for garbage in cycles: not while work makes many objects that stay. Decides nothing else."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Around work that makes an object a chunk, a snapshot or a module, and no cycles: looking for some, over and over
+    and through all that was imported, takes about as long as the work."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+@contextmanager
+def imports_that_stay() -> Iterator[None]:
+    """Around the imports of a process that is just beginning: what it has loaded is never looked through again."""
+    with collection_paused():
+        yield
+        gc.freeze()
