@@ -126,10 +126,10 @@ class TestWhateverTheTablesPropertiesSay:
         tables.commit(head, head.next(), [])
         said = stored.changed_properties()
         assert (
-            "property commit.retry.num-retries of table ecg.waveforms is 4, the table was made with 0; not obeyed"
+            "property commit.retry.num-retries of table ecg.waveforms is 4, ours is 0; what is there is not obeyed"
             in said
         )
-        assert any("write.data.path" in s and "made without it" in s for s in said)
+        assert any("write.data.path" in s and "ours have none" in s for s in said)
         assert not any("owner" in s for s in said)
         kept = open_catalog(settings).load_table("ecg.waveforms").properties
         assert kept["commit.retry.num-retries"] == "4"

@@ -45,6 +45,8 @@ def go_on(place: Path, after: str, plant: Callable[[], None]) -> None:
     table = edges.tables.waveforms()
     assert table is not None
     assert not verify_waveforms(table).altered
+    # That version made its tables with other properties than this one: what is said of them has to be true of it, too.
+    assert not [said for said in edges.tables.remarks() if "was made" in said]
     head = edges.tables.head()
     assert head is not None
     assert {p: at.next_offset for p, at in head.positions.items()} == {p: at.end for p, at in log.partitions.items()}

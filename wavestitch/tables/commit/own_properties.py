@@ -1,4 +1,4 @@
-"""Which settings of a table count: those that it was made with, whatever anybody has set since.
+"""Which settings of a table count: those that this version makes one with, whatever an earlier one or anybody set.
 
 A property can be changed by everybody who may alter the table, and decides in pyiceberg how often a change is retried,
 where files are written, which columns have bounds, which server is sent the store's login, what code runs. So a table
@@ -28,16 +28,16 @@ def with_own_properties(table: Table, own: Mapping[str, str]) -> Table:
 
 
 def changed_properties(name: str, theirs: Mapping[str, str], own: Mapping[str, str]) -> list[str]:
-    """A sentence for each property of a table that is not what the table is made with."""
+    """A sentence for each property of a table that is not what one is made with today."""
     found = [
-        f"property {k} of table {name} is {theirs.get(k, 'not set')}, the table was made with {v}; not obeyed"
+        f"property {k} of table {name} is {theirs.get(k, 'not set')}, ours is {v}; what is there is not obeyed"
         for k, v in sorted(own.items())
         if theirs.get(k) != v
     ]
     foreign = sorted(k for k in theirs if k not in own and k not in _NOTES)
     return found + [
-        f"property {k} of table {name} is {theirs[k] if k.startswith(_SAID_WITH_VALUE) else 'set'}, the table was made "
-        "without it; not obeyed"
+        f"property {k} of table {name} is {theirs[k] if k.startswith(_SAID_WITH_VALUE) else 'set'}, ours have "
+        "none; what is there is not obeyed"
         for k in foreign
     ]
 

@@ -79,7 +79,7 @@ class StoredTable:
         return own_files(self.place, self._catalog._load_file_io)
 
     def load(self) -> Table | None:
-        """The table as it is now, with the properties that it was made with; None where nothing was ever written.
+        """The table as it is now, with the properties that we make one with; None where nothing was ever written.
         Raises `BadInput` where somebody has renamed or dropped a column of ours."""
         found = self._load()
         if found is None:
