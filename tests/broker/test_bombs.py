@@ -94,7 +94,8 @@ def test_a_record_that_blows_up_is_held_and_its_neighbours_go_on(
     assert f"allowed are {MOST_RECORD_BYTES}" in rows[1]["evidence"]
     assert "its payload is the raw record batch" in rows[1]["evidence"]
     assert 0 < rows[1]["length"] < MIB
-    assert int(peak) < 700 * MIB
+    # The client's buffer, its record and the process itself, about 90 MiB: a copy more is past it.
+    assert int(peak) < 2 * size + 200 * MIB
 
 
 @pytest.mark.parametrize("headers", [MOST_HEADERS + 1, 100_001, 16_000_000])
