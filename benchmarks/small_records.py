@@ -12,19 +12,18 @@ import argparse
 import resource
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Message
-
 from benchmarks.results_file import machine, write_figures
 from benchmarks.test_bed import waveforms
+from consumers.batch_scan import Delivery
 from consumers.landing import LandingWriter
-from consumers.range_scan import _MOST_RECORDS, _ClientEvents, _hand_out
+from consumers.range_scan import Source
 from consumers.record_sink import RecordSink
 from consumers.unit_reader import write_receipt
 from spark_apps.stitching import stitch_assignment
@@ -35,16 +34,15 @@ from wavestitch.batch.reassemble import decide_whole, load_landed, prepare_reass
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.chunk_proof import NO_PROOF
 from wavestitch.contracts.decision import Evidence
-from wavestitch.contracts.holes import HoleFinder
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.position import Head, HeadKind, Position
 from wavestitch.contracts.quantities import EpochMs, Generation, Offset, Partition, epoch_ms
 from wavestitch.contracts.receipt import Receipt
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json
-from wavestitch.contracts.stop_rule import StopRule
 from wavestitch.contracts.stream import Stream, parse_stream
 from wavestitch.garbage_collection import collection_paused
+from wavestitch.kafka.raw_batches import RawBatch
 from wavestitch.producers.chunking import cut_recording
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.lookup.id_index import IdIndex
@@ -52,6 +50,9 @@ from wavestitch.tables.stream_tables import StreamTables
 
 _STREAM = "small"
 _TOPIC = "0" * 22
+_BATCH_BYTES, _BATCHES_A_FETCH = 1 << 20, 4
+_HEAD_BYTES = 61
+"""Of a record batch, before its records."""
 
 
 class Costs:
@@ -70,25 +71,51 @@ class Costs:
         self.found[name] = (before[0] + time.perf_counter() - wall, before[1] + time.process_time() - cpu)
 
 
-def messages(first: int, count: int, *, chunk: int, chunks: int, times: int = 1) -> list[Any]:
-    """The client's messages of `count` waveforms of `chunks` chunks of `chunk` bytes, one behind the other, each
-    `times` times."""
-    found: list[Any] = []
+def batches(first: int, count: int, *, chunk: int, chunks: int, times: int = 1) -> list[RawBatch]:
+    """What a broker has of `count` waveforms of `chunks` chunks of `chunk` bytes, one behind the other, each `times`
+    times: record batches of about a mebibyte, not compressed."""
+    whole: list[Any] = []
     for recording in waveforms(count, size=chunk * chunks, prefix="wave", first=first, seed=1):
         at = recording.metadata.start_time_ns // 1_000_000
-        for record in (r for r in cut_recording(recording, chunk) for _ in range(times)):
-            found.append(
-                Message(
-                    topic="t",
-                    partition=0,
-                    offset=first * chunks * times + len(found),
-                    key=record.key,
-                    value=bytes(record.value),
-                    headers=list(record.headers),
-                    timestamp=(1, at),
-                )
-            )
-    return found
+        whole += [(at, record) for record in cut_recording(recording, chunk) for _ in range(times)]
+    step = max(1, _BATCH_BYTES // chunk)
+    return [_batch(first * chunks * times + n, whole[n : n + step]) for n in range(0, len(whole), step)]
+
+
+def _batch(offset: int, records: Sequence[Any]) -> RawBatch:
+    body = b"".join(_record(n, at - records[0][0], record) for n, (at, record) in enumerate(records))
+    newest = max(at for at, _ in records)
+    return RawBatch(
+        Offset(offset),
+        leader_epoch=0,
+        attributes=0,
+        last_offset_delta=len(records) - 1,
+        first_timestamp=records[0][0],
+        max_timestamp=newest,
+        producer_id=-1,
+        records=len(records),
+        data=memoryview(bytes(_HEAD_BYTES) + body),
+    )
+
+
+def _record(delta: int, since: int, record: Any) -> bytes:
+    headers = b"".join(_part(name.encode()) + _part(content) for name, content in record.headers)
+    parts = (b"\0", _number(since), _number(delta), _part(record.key), _part(bytes(record.value)))
+    body = b"".join((*parts, _number(len(record.headers)), headers))
+    return _number(len(body)) + body
+
+
+def _part(content: bytes) -> bytes:
+    return _number(len(content)) + content
+
+
+def _number(value: int) -> bytes:
+    """As records write theirs."""
+    left, out = (value << 1) ^ (value >> 63), bytearray()
+    while left > 0x7F:
+        out.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes((*out, left))
 
 
 def declared() -> Stream:
@@ -105,19 +132,17 @@ def land(folder: Path, records: int, *, chunk: int, chunks: int, times: int, cos
     slice_ = OffsetRange(Partition(0), Offset(0), Offset(records))
     with LandingWriter(folder, slice_) as writer:
         sink = RecordSink(
-            writer, NO_PROOF, lambda _: None, careful=False, partition=Partition(0), on_stored_run=lambda *_: True
+            writer, NO_PROOF, lambda _: None, careful=True, partition=Partition(0), on_stored_run=lambda *_: True
         )
-        rule, holes, events = (
-            StopRule(slice_, idle_seconds=60, now=0.0),
-            HoleFinder(Offset(0)),
-            _ClientEvents(Partition(0)),
-        )
+        source = Source(_STREAM, _TOPIC, _TOPIC, "g", 60.0)
+        delivery = Delivery(slice_, source, sink.land, sink.land_columns, lambda *_: None, lambda _: None)
         for first in range(0, count, at_once):
-            some = messages(first, min(at_once, count - first), chunk=chunk, chunks=chunks, times=times)
+            some = batches(first, min(at_once, count - first), chunk=chunk, chunks=chunks, times=times)
             with costs.of("land"):
-                for at in range(0, len(some), _MOST_RECORDS):
-                    part = some[at : at + _MOST_RECORDS]
-                    _hand_out(part, rule, holes, events, sink.land, take_run=sink.land_run)
+                for at in range(0, len(some), _BATCHES_A_FETCH):
+                    for batch in some[at : at + _BATCHES_A_FETCH]:
+                        delivery.add(batch)
+                    delivery.flush()
         with costs.of("land"):
             landed = writer.finish([])
     return Receipt("", 0, [landed], 1.0)

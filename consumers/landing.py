@@ -69,9 +69,11 @@ class LandingWriter:
         if self._pending.add_chunk(offset, timestamp_ms, chunk, value):
             self._flush()
 
-    def add_run(self, start: int, times_ms: Sequence[int], chunks: ChunkColumns, values: Sequence[Any]) -> None:
-        """Valid chunks side by side from this offset on. The file is the same as if they came one by one."""
-        rows, taken = RowRun.of(start, times_ms, chunks, values), 0
+    def add_run(
+        self, offsets: Sequence[int], times_ms: Sequence[int], chunks: ChunkColumns, values: Sequence[Any]
+    ) -> None:
+        """Valid chunks, of rising offsets. The file is the same as if they came one by one."""
+        rows, taken = RowRun.of(offsets, times_ms, chunks, values), 0
         self._records += len(values)
         self._payload_bytes += sum(chunks.lengths)
         self._seen_ms = next((EpochMs(t) for t in reversed(times_ms) if t > 0), self._seen_ms)

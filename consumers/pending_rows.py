@@ -42,12 +42,10 @@ class RowRun(NamedTuple):
     reach: list[int]
 
     @classmethod
-    def of(cls, start: int, times_ms: Sequence[int], chunks: ChunkColumns, values: Sequence[Any]) -> RowRun:
-        """`start`: offset of the first; the others follow it."""
-        *fields, _ = chunks
-        offsets, nothing = range(start, start + len(values)), [None] * len(values)
+    def of(cls, offsets: Sequence[int], times_ms: Sequence[int], chunks: ChunkColumns, values: Sequence[Any]) -> RowRun:
+        nothing = [None] * len(values)
         sizes = map(add, chunks.lengths, map(add, map(len, chunks.metas), map(len, chunks.waveform_ids)))
-        return cls((offsets, times_ms, *fields, *[nothing] * 4), values, list(accumulate(sizes)))
+        return cls((offsets, times_ms, *chunks, *[nothing] * 4), values, list(accumulate(sizes)))
 
 
 class PendingRows:

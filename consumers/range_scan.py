@@ -13,7 +13,6 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from operator import methodcaller
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -33,12 +32,9 @@ _BATCH_BYTES = 8 << 20
 """About so much is taken from the client at once: 500 records may be 4 MiB or 4 GiB."""
 _POLL_SECONDS = 0.1
 _STATISTICS_MS = 200
-_error_of, _offset_of = methodcaller("error"), methodcaller("offset")
 
 Take = Callable[[Any, Offset], int]
 """Called with every record of the range and its offset; returns the bytes of its value."""
-TakeRun = Callable[[list[Any], Offset], int]
-"""The same of records side by side, and the offset of the first."""
 OnBatch = Callable[[int, int], None]
 """Called now and then with the records and bytes that were taken since the last call."""
 
@@ -75,7 +71,6 @@ def scan_range(
     settings: KafkaSettings,
     source: Source,
     take: Take,
-    take_run: TakeRun | None = None,
     isolation: Isolation = "read_committed",
     start_epoch: LeaderEpoch | None = None,
     on_batch: OnBatch | None = None,
@@ -84,7 +79,6 @@ def scan_range(
 ) -> list[Interval]:
     """Deliver the range; returns its holes. Raises `ScanFailed`.
 
-    `take_run`: takes what comes without a gap and without an event; else `take` is given record by record.
     `on_fetched`: hears now and then how many bytes came from the brokers in all, handed out or not, and may raise.
     `start_epoch`: with it the client asks the broker first whether its log still is the one that was read up to here.
     """
@@ -106,7 +100,7 @@ def scan_range(
         while ruling.state is State.CONTINUE:
             # More than the range can still hold would only be waited for.
             messages = consumer.consume(min(wanted, slice_.end - rule.position), _POLL_SECONDS)
-            batch_records, batch_size = _hand_out(messages, rule, holes, events, take, take_run=take_run)
+            batch_records, batch_size = _hand_out(messages, rule, holes, events, take)
             if batch_records:
                 records += batch_records
                 size += batch_size
@@ -128,20 +122,9 @@ def scan_range(
 
 
 def _hand_out(
-    messages: list[Any],
-    rule: StopRule,
-    holes: HoleFinder,
-    events: _ClientEvents,
-    take: Take,
-    *,
-    take_run: TakeRun | None = None,
+    messages: list[Any], rule: StopRule, holes: HoleFinder, events: _ClientEvents, take: Take
 ) -> tuple[int, int]:
-    """Give the records of the range to `take`, or all to `take_run`; returns how many, and their bytes."""
-    if take_run is not None and messages and (start := _start_of_run(messages)) is not None:
-        end = Offset(start + len(messages))
-        if rule.admit_run(start, end):
-            holes.add_run(start, end)
-            return len(messages), take_run(messages, start)
+    """Give the records of the range to `take`; returns how many, and their bytes."""
     records = size = 0
     for message in messages:
         error = message.error()
@@ -154,15 +137,6 @@ def _hand_out(
             size += take(message, offset)
             records += 1
     return records, size
-
-
-def _start_of_run(messages: list[Any]) -> Offset | None:
-    """The first offset, where all are records and lie side by side."""
-    if any(map(_error_of, messages)):
-        return None
-    offsets = list(map(_offset_of, messages))
-    start: Offset = offsets[0]
-    return start if offsets == list(range(start, start + len(offsets))) else None
 
 
 class _ClientEvents:

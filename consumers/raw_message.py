@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from confluent_kafka import TIMESTAMP_CREATE_TIME
+
 from wavestitch.contracts.quantities import Offset
+from wavestitch.contracts.record_columns import RecordColumns
 
 MOST_RECORD_BYTES = 64 << 20
 """Value, key and headers of one record, together: what a reader will hold in memory of it."""
@@ -53,3 +56,16 @@ class RawMessage:
             return [(name.decode(), value) for name, value in self.headers_] or None
         except UnicodeDecodeError as error:
             raise SystemError("the name of a header is not UTF-8") from error
+
+
+def message_at(records: RecordColumns, row: int, epoch: int) -> RawMessage:
+    """One of the records that were found in columns, by itself."""
+    stamp = int(records.times_ms[row])
+    return RawMessage(
+        Offset(int(records.offsets[row])),
+        (TIMESTAMP_CREATE_TIME, stamp) if stamp else (0, 0),
+        epoch,
+        records.text(records.keys, row),
+        records.text(records.values, row),
+        records.headers_of(row),
+    )

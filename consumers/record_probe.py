@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 
-from consumers.careful_scan import records_of
+from consumers.batch_scan import records_of
 from consumers.raw_message import RawMessage
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange

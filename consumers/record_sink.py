@@ -1,21 +1,22 @@
 """Where a message becomes a row of the landing: a chunk, or what is none, with its reason and as it came.
 
-Small records that come side by side are looked at all at once, in columns. What is odd among them is found by halves,
-and goes through the same steps as a record that comes alone, which are the specification: the same rows either way,
-and the same budget spent.
+Records that come in columns are looked at all at once. What is odd among them goes through the same steps as a record
+that comes alone, which are the specification: the same rows either way, and the same budget spent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from operator import methodcaller
-from typing import Any, NamedTuple, Self
+from typing import Any
+
+import numpy as np
 
 from consumers.landing import LandingWriter
-from consumers.raw_message import MOST_ASIDE_BYTES, MOST_HEADERS, MOST_RECORD_BYTES, RawMessage
+from consumers.raw_message import MOST_ASIDE_BYTES, MOST_HEADERS, MOST_RECORD_BYTES, RawMessage, message_at
 from wavestitch.contracts.batch_size import METADATA_WEIGHT
-from wavestitch.contracts.chunk_columns import parse_chunks
+from wavestitch.contracts.chunk_columns import FoundChunks, Mask, parse_chunks
 from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import WavestitchError
@@ -23,20 +24,14 @@ from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.raw_headers import header_bytes
 from wavestitch.contracts.reasons import Reason
+from wavestitch.contracts.record_columns import RecordColumns
 
 # Not `message.headers()`: for a name that is not UTF-8, the client (2.16) returns a list with a null pointer in it and
 # sets an exception, too. A plain call skips Python's check for that once the interpreter has specialised it, and the
 # process dies of the pointer; this one always checks, and raises SystemError. Asked once more, the client returns that
-# list without an exception: what was raised is kept beside its message.
+# list without an exception: each message is asked once.
 _headers_of = methodcaller("headers")
-_key_of, _value_of, _stamp_of = methodcaller("key"), methodcaller("value"), methodcaller("timestamp")
 _UNREADABLE_HEADERS = Rejection(Reason.BAD_HEADER, "the name of a header is not UTF-8; allowed is ASCII")
-_SMALL_BYTES = 8 << 10
-"""Of a run's mean record: what is larger costs bytes, not steps, and is copied while the processor has it at hand."""
-_FEW = 16
-"""So few records are looked at one by one."""
-_PAUSE = 8
-"""Where most of a run were, so many runs are: looking for what is not odd in vain costs as much as looking at each."""
 
 _OF_BYTES = (ValueError, ArithmeticError, RecursionError)
 """What bytes can bring about that nobody thought of: one by one they tell which record it is of, and that one is held.
@@ -45,42 +40,24 @@ Anything else is a fault of the columns, which the records would hide if they we
 StoredRun = Callable[[int, int], bool]
 """Hears of how many records are stored, and their bytes. Whether there was room; where not, nothing was counted."""
 Headers = Sequence[tuple[str, bytes | None]] | None
-_NOT_ASKED: Headers = ()
-"""What no message answers: it has a list of headers, or none."""
 
 
 class NeedsCare(Exception):
     """The client cannot read the slice, or only in too much memory: it is to be read from raw batches."""
 
 
-class _Run(NamedTuple):
-    """Messages side by side, and what they say, each asked once. `headers`: or what was raised instead."""
-
-    start: int
-    messages: Sequence[Any]
-    keys: Sequence[bytes | None]
-    headers: Sequence[Headers | Exception]
-    values: Sequence[bytes | None]
-    times_ms: Sequence[int]
-
-    def part(self, begin: int, end: int) -> Self:
-        start, *columns = self
-        return type(self)(start + begin, *(column[begin:end] for column in columns))
-
-
 class RecordSink:
-    """Of one slice. `on_stored_run`: without it all records come one by one."""
+    """Of one slice. `careful`: its records come from raw batches, where nothing is hidden."""
 
     __slots__ = (
         "_careful",
+        "_epoch",
         "_ids",
-        "_last",
         "_meta",
         "_metas",
         "_on_stored",
         "_on_stored_run",
         "_partition",
-        "_pause",
         "_proof",
         "_writer",
     )
@@ -94,7 +71,7 @@ class RecordSink:
         careful: bool,
         partition: Partition,
         ids: IdBinding = ANYWHERE,
-        on_stored_run: StoredRun | None = None,
+        on_stored_run: StoredRun = lambda *_: False,
     ) -> None:
         self._writer = writer
         self._careful = careful
@@ -103,8 +80,7 @@ class RecordSink:
         self._proof = proof
         self._ids = ids
         self._partition = partition
-        self._last: Any = None
-        self._pause = 0
+        self._epoch: int | None = None
         # By hash: a text that is taken for another one is counted less, and nothing else comes of it.
         self._metas: set[int] = set()
         self._meta = ""
@@ -112,59 +88,57 @@ class RecordSink:
     @property
     def epoch(self) -> int | None:
         """Leader epoch of the last record."""
-        return None if self._last is None else self._last.leader_epoch()
+        return self._epoch
 
-    def land_run(self, messages: Sequence[Any], start: int) -> int:
-        """Land records that lie side by side from `start` on; returns the bytes of their values."""
-        size = sum(map(len, messages))
-        columns = self._on_stored_run is not None and self._proof.header is None and not self._careful
-        self._pause = max(0, self._pause - 1)
-        if not columns or self._pause or size > _SMALL_BYTES * len(messages):
-            return sum(self.land(message, Offset(start + n)) for n, message in enumerate(messages))
-        times = [stamp if kind and stamp > 0 else 0 for kind, stamp in map(_stamp_of, messages)]  # as `_time_of`
-        keys, values = list(map(_key_of, messages)), list(map(_value_of, messages))
-        alone = self._land_by_halves(_Run(start, messages, keys, _all_headers(messages), values, times))
-        if 2 * alone > len(messages) > _FEW:
-            self._pause = _PAUSE
-        return size
+    def land_columns(self, records: RecordColumns, epoch: int) -> int:
+        """Land these records, the last of which has this leader epoch; returns the bytes of their values."""
+        found = self._parse(records)
+        together = np.zeros(len(records), np.bool_) if found is None else self._in_place(found)
+        plain = together if found is None else found.plain
+        before = np.concatenate(([0], np.cumsum(plain))).tolist()
+        for begin, end, alike in _runs(together):
+            if found is None or not alike or not self._landed_together(records, begin, end, found, before[begin]):
+                for row in range(begin, end):
+                    self.land(message_at(records, row, epoch), Offset(int(records.offsets[row])))
+        self._epoch = epoch
+        return int(np.maximum(records.values.size, 0).sum())
 
-    def _land_by_halves(self, run: _Run) -> int:
-        """How many of them were landed one by one."""
-        rows = len(run.messages)
-        if rows > _FEW and self._landed_together(run):
-            self._last = run.messages[-1]
-            return 0
-        if rows > _FEW:
-            return self._land_by_halves(run.part(0, rows // 2)) + self._land_by_halves(run.part(rows // 2, rows))
-        for n, message in enumerate(run.messages):
-            self.land(message, Offset(run.start + n), run.headers[n])
-        return rows
-
-    def _landed_together(self, run: _Run) -> bool:
-        """Whether all of them are chunks as nearly all are, and there was room; where not, nothing was done."""
-        headers: Sequence[Any] = run.headers
-        if {*map(type, headers)} != {list} or not 0 < min(sizes := [*map(len, headers)]) <= max(sizes) <= MOST_HEADERS:
-            return False
+    def _parse(self, records: RecordColumns) -> FoundChunks | None:
+        if self._proof.header is not None:
+            return None  # what else it demands is asked of each by itself
         try:
-            found = parse_chunks(run.keys, headers, run.values)
+            return parse_chunks(records)
         except _OF_BYTES:
-            return False
-        if found is None or found.aside > MOST_ASIDE_BYTES or max(found.lengths) > MOST_RECORD_BYTES:
-            return False
-        if self._ids.binds and not all(self._partition in (self._ids.of(i) or ()) for i in set(found.waveform_ids)):
-            return False
-        new = {hash(meta): meta for meta in set(found.metas)}
+            return None
+
+    def _in_place(self, found: FoundChunks) -> Mask:
+        """Which of all records are chunks that may come from here."""
+        if not self._ids.binds:
+            return found.plain
+        allowed = {i: self._partition in (self._ids.of(i) or ()) for i in set(found.chunks.waveform_ids)}
+        together = found.plain.copy()
+        together[found.plain] = [allowed[i] for i in found.chunks.waveform_ids]
+        return together
+
+    def _landed_together(self, records: RecordColumns, begin: int, end: int, found: FoundChunks, first: int) -> bool:
+        """Whether there was room for the records `[begin, end)`, which are the chunks from `first` on; where not,
+        nothing was done."""
+        some = slice(first, first + end - begin)
+        chunks = found.chunks.part(some)
+        new = {hash(meta): meta for meta in set(chunks.metas)}
         new = {key: meta for key, meta in new.items() if key not in self._metas}
-        stored = sum(found.lengths) + found.aside + (METADATA_WEIGHT - 1) * sum(map(len, new.values()))
-        if self._on_stored_run is None or not self._on_stored_run(len(headers), stored):
+        stored = sum(chunks.lengths) + int(found.aside[some].sum())
+        stored += (METADATA_WEIGHT - 1) * sum(map(len, new.values()))
+        if not self._on_stored_run(end - begin, stored):
             return False
         self._metas |= new.keys()
-        self._writer.add_run(run.start, run.times_ms, found, run.values)
+        offsets, times = records.offsets[begin:end].tolist(), records.times_ms[begin:end].tolist()
+        self._writer.add_run(offsets, times, chunks, found.values[some])
         return True
 
-    def land(self, message: Any, offset: Offset, asked: Headers | Exception = _NOT_ASKED) -> int:
-        """Land one record; returns the bytes of its value. `asked`: its headers, where the message was asked before."""
-        self._last = message
+    def land(self, message: Any, offset: Offset) -> int:
+        """Land one record; returns the bytes of its value."""
+        self._epoch = message.leader_epoch()
         if type(message) is RawMessage and message.unreadable is not None:
             return self._land_unreadable(message)
         if len(message) > MOST_RECORD_BYTES:
@@ -175,7 +149,7 @@ class RecordSink:
         timestamp_ms = stamp if kind and stamp > 0 else 0  # as `_time_of`
         headers: Headers
         try:
-            headers = _headers_of(message) if asked is _NOT_ASKED else _answer(asked)
+            headers = _headers_of(message)
             if not self._careful and (headers is None or len(headers) > MOST_HEADERS):
                 # None: there are none, or more than the client shows. Only the raw batch tells.
                 raise NeedsCare(f"a record without headers at offset {offset}, or with too many")
@@ -220,23 +194,12 @@ class RecordSink:
         return len(raw or b"")
 
 
-def _all_headers(messages: Sequence[Any]) -> list[Headers | Exception]:
-    """The headers of each, or what was raised in their place."""
-    found: list[Headers | Exception] = []
-    while len(found) < len(messages):
-        try:
-            found.extend(map(_headers_of, islice(messages, len(found), None)))  # one call, up to what raises
-        except MemoryError:
-            raise
-        except Exception as error:
-            found.append(error)
-    return found
-
-
-def _answer(asked: Headers | Exception) -> Headers:
-    if isinstance(asked, Exception):
-        raise asked
-    return asked
+def _runs(mask: Mask) -> Iterator[tuple[int, int, bool]]:
+    """Where neighbours are alike: begin, end, and what they are."""
+    edges = [0, *(np.flatnonzero(np.diff(mask)) + 1).tolist(), len(mask)]
+    for begin, end in pairwise(edges):
+        if begin < end:
+            yield begin, end, bool(mask[begin])
 
 
 def _time_of(message: Any) -> int:

@@ -43,7 +43,7 @@ def read_slice(
     ids: IdBinding = ANYWHERE,
     on_batch: OnBatch | None = None,
     on_stored: Callable[[int], None] = lambda _: None,
-    on_stored_run: StoredRun | None = None,
+    on_stored_run: StoredRun = lambda *_: False,
     on_work: Callable[[int], None] = lambda _: None,
     on_fetched: Callable[[int], None] = lambda _: None,
     careful: bool = False,
@@ -88,10 +88,10 @@ def _scan_of(
     careful: bool, on_work: Callable[[int], None], on_fetched: Callable[[int], None], sink: RecordSink
 ) -> Callable[..., list[Interval]]:
     if not careful:
-        return partial(scan_range, take_run=sink.land_run, on_fetched=on_fetched)
-    from consumers.careful_scan import scan_carefully  # noqa: PLC0415 - kafka-python takes half a second to import
+        return partial(scan_range, on_fetched=on_fetched)
+    from consumers.batch_scan import scan_batches  # noqa: PLC0415 - most slices of large records do without it
 
-    return partial(scan_carefully, on_work=on_work)
+    return partial(scan_batches, take_columns=sink.land_columns, on_work=on_work)
 
 
 def _prove(holes: Sequence[Interval], *, settings: KafkaSettings, source: Source, slice_: OffsetRange) -> list[Hole]:

@@ -38,6 +38,8 @@ Progress = Callable[[int, int], None]
 """Called with the records and the payload bytes that were read so far."""
 _PROGRESS_SECONDS = 0.1
 _BYTES_A_START, _RECORDS_A_START = 32 << 20, 20_000
+_SMALL_BYTES = 8 << 10
+"""Of a mean record: what is smaller costs steps, and is read in columns, from raw batches; larger ones cost bytes."""
 _AHEAD_BYTES = 64 << 20
 """More than the client fetches of what it has still to hand out: its queue, and a fetch that is on its way."""
 
@@ -83,7 +85,8 @@ def read_unit(
 
     `proof`: what chunks must carry, where the key is looked up already; else it is looked up here, in no file.
     `payload`: where payload goes, if not into the landing files; with the login itself.
-    `careful`: all from raw batches, after an attempt that ended for want of memory. `budget`: else the unit's share.
+    `careful`: all from raw batches, after an attempt that ended for want of memory; small records are read so, anyway.
+    `budget`: else the unit's share.
     """
     if not 0 <= unit < len(plan.units):
         raise BadInput(f"plan {plan.plan_id[:16]} has units 0 to {len(plan.units) - 1}; unit {unit} is not one of them")
@@ -104,6 +107,7 @@ def read_unit(
     check_topic(log, source)
     meter = ProgressMeter(progress, clock=clock)
     ids = IdBinding(plan.stream.id_partitions)
+    careful = careful or plan.mean_record_bytes < _SMALL_BYTES
     slices = []
     for slice_ in plan.units[unit]:
         slice_began = clock()

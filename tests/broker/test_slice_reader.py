@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from consumers.careful_scan import scan_carefully
+from consumers.batch_scan import scan_batches
 from consumers.range_scan import Source
+from consumers.raw_message import message_at
 from consumers.unit_reader import read_unit, read_units, write_receipt
 from tests.broker.markers import write_markers
 from tests.broker.reading_rig import (
@@ -35,6 +36,7 @@ from wavestitch.contracts.holes import Proof
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.raw_headers import decode_raw_headers, kept_bytes
 from wavestitch.contracts.receipt import receipt_from_json
+from wavestitch.contracts.record_columns import RecordColumns
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import start_broker, stop_broker
 
@@ -210,7 +212,13 @@ def test_aborted_transactions_without_an_end_end_a_careful_reading_by_name(rig: 
         return len(taken[-1])
 
     source = Source("ecg", topic, "", f"g-{topic}", 5.0)
-    read = partial(scan_carefully, span(0, 0, end), settings=rig.kafka, source=source, take=take)
+
+    def take_columns(records: RecordColumns, epoch: int) -> int:
+        return sum(take(message_at(records, n, epoch), Offset(0)) for n in range(len(records)))
+
+    read = partial(
+        scan_batches, span(0, 0, end), settings=rig.kafka, source=source, take=take, take_columns=take_columns
+    )
     read(clock=itertools.count(step=0.1).__next__)
     assert taken == sent
     taken.clear()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.run import RunOptions, Silent, run_batch
 from wavestitch.contracts.quantities import Offset
+from wavestitch.contracts.record_columns import RecordColumns
 from wavestitch.settings import load_settings
 from wavestitch.tables.stream_tables import StreamTables
 
@@ -61,28 +62,29 @@ def die_once_written(folder: Path) -> None:
 
 
 def die_at_record(nth: int, die: Callable[[], Any]) -> None:
-    """Die when the `nth` record (from 0) of this process is about to be landed: of those that come side by side the
-    ones before it are landed as they are, in columns where they would be."""
-    land, land_run, seen, of_a_run = RecordSink.land, RecordSink.land_run, [0], [False]
+    """Die when the `nth` record (from 0) of this process is about to be landed: of those that come in columns the ones
+    before it are landed as they are, in columns where they would be."""
+    land, land_columns, seen, in_columns = RecordSink.land, RecordSink.land_columns, [0], [False]
 
-    def killed_land(self: RecordSink, message: Any, offset: Offset, *asked: Any) -> int:
-        if not of_a_run[0]:
+    def killed_land(self: RecordSink, message: Any, offset: Offset) -> int:
+        if not in_columns[0]:
             if seen[0] == nth:
                 die()
             seen[0] += 1
-        return land(self, message, offset, *asked)
+        return land(self, message, offset)
 
-    def killed_run(self: RecordSink, messages: Sequence[Any], start: int) -> int:
+    def killed_columns(self: RecordSink, records: RecordColumns, epoch: int) -> int:
         left = nth - seen[0]
-        seen[0] += len(messages)
-        of_a_run[0] = True
-        size = land_run(self, messages[:left] if left < len(messages) else messages, start) if left else 0
-        of_a_run[0] = False
-        if left < len(messages):
+        seen[0] += len(records)
+        in_columns[0] = True
+        some = records if left >= len(records) else records.between(Offset(0), Offset(int(records.offsets[left])))
+        size = land_columns(self, some, epoch) if left else 0
+        in_columns[0] = False
+        if left < len(records):
             die()
         return size
 
-    RecordSink.land, RecordSink.land_run = killed_land, killed_run  # type: ignore[method-assign, assignment]
+    RecordSink.land, RecordSink.land_columns = killed_land, killed_columns  # type: ignore[method-assign]
 
 
 def die_around_the_commit(point: str, die: Callable[[], Any]) -> None:

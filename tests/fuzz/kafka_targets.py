@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from consumers.careful_scan import records_of
+from consumers.batch_scan import records_of
 from consumers.raw_message import MOST_RECORD_BYTES
 from tests.builders.ranges import span
 from tests.fuzz.draw import Draw, packed
@@ -50,7 +50,7 @@ def record_batch(data: bytes) -> None:
     body = draw.rest()
     name = _CODECS[attributes & 7] if attributes & 7 < len(_CODECS) else None
     if compress and name is not None:
-        body = _compressed(name, body)
+        body = compressed(name, body)
     _read(_batch(base, attributes, delta, first, newest, records, body))
 
 
@@ -71,7 +71,7 @@ def written_batch(data: bytes) -> None:
     if not wanted:
         return
     if codec:
-        body = _compressed(str(_CODECS[codec]), bytes(raw[_HEAD.size :]))
+        body = compressed(str(_CODECS[codec]), bytes(raw[_HEAD.size :]))
         raw = bytearray(_batch(0, codec, len(wanted) - 1, 1000, 1000 + len(wanted) - 1, len(wanted), body))
     (batch,) = split_batches(memoryview(raw), where=_WHERE)
     assert not head_of(batch, where=_WHERE).missing
@@ -130,7 +130,7 @@ def _check_records(batch: Any, slice_: OffsetRange) -> None:
             check_sentence(message.unreadable)
 
 
-def _compressed(name: str, body: bytes) -> bytes:
+def compressed(name: str, body: bytes) -> bytes:
     if name == "snappy":
         return bytes(pa.Codec("snappy").compress(body, asbytes=True))
     sink = pa.BufferOutputStream()
@@ -182,8 +182,8 @@ def _written_seeds() -> Iterator[bytes]:
 def _codec_seeds() -> Iterator[bytes]:
     for kind in range(1, 5):
         for content in (b"abc" * 100, b"\0" * 200_000):
-            yield packed(kind) + struct.pack(">i", 100) + _compressed(str(_CODECS[kind]), content)[:8000]
-    block = _compressed("snappy", b"abc" * 100)
+            yield packed(kind) + struct.pack(">i", 100) + compressed(str(_CODECS[kind]), content)[:8000]
+    block = compressed("snappy", b"abc" * 100)
     java = b"\x82SNAPPY\x00\0\0\0\1\0\0\0\1" + len(block).to_bytes(4) + block
     yield packed(2) + struct.pack(">i", 100) + java
     yield packed(2) + struct.pack(">i", 100) + b"\xff\xff\xff\xff\x0f"

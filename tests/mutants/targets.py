@@ -24,7 +24,7 @@ _REWINDS = _domain("rewind_preview", "cut_log", "undo", "closed_gate")
 
 _CONTRACTS: dict[str, tuple[str, ...]] = {
     "offset_range": _unit("offset_range", "named_places", "start_index", "past_cost", "verification"),
-    "holes": _unit("holes", "record_runs", "plan_and_receipt"),
+    "holes": _unit("holes", "record_columns", "plan_and_receipt"),
     "position": _POSITIONS + _HEADS,
     "protocol": _unit("protocol_examples") + _POSITIONS + _HEADS,
     "next_head": (*_unit("next_head"), *_EXAMPLES),
@@ -40,7 +40,7 @@ _CONTRACTS: dict[str, tuple[str, ...]] = {
     "verification": _VERIFIES,
     "record_accounts": _VERIFIES,
     "record_batches": _unit("record_batches", "raw_batches", "holes"),
-    "stop_rule": _unit("stop_rule", "record_runs"),
+    "stop_rule": _unit("stop_rule", "record_columns"),
     "start_blocks": _unit("start_index"),
     "start_times": (*_unit("start_index", "chunk_header"), *_EXAMPLES),
     "chunk_proof": _unit("chunk_proof", "chunk_header"),
@@ -68,10 +68,10 @@ _BATCH: dict[str, tuple[str, ...]] = {
 }
 
 _CONSUMERS: dict[str, tuple[str, ...]] = {
-    "range_scan": _unit("record_runs", "complaints", "careful_scan"),
-    "record_sink": _unit("record_runs", "careful_scan", "landing"),
-    "careful_scan": _unit("careful_scan", "raw_batches", "record_runs"),
-    "byte_budget": _unit("record_runs", "careful_scan"),
+    "range_scan": _unit("record_columns", "complaints", "careful_scan"),
+    "record_sink": _unit("record_columns", "careful_scan", "landing"),
+    "batch_scan": _unit("record_columns", "careful_scan", "raw_batches"),
+    "byte_budget": _unit("record_columns", "careful_scan"),
     "group_state": _unit("group_state"),
 }
 

@@ -12,8 +12,8 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from consumers.batch_scan import records_of
 from consumers.byte_budget import RECORD_OVERHEAD
-from consumers.careful_scan import records_of
 from consumers.landed_file import open_landing
 from consumers.landing import LandingWriter
 from consumers.pending_rows import PendingRows

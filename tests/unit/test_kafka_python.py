@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 USE = (
-    "import wavestitch.kafka.raw_log, consumers.careful_scan\n"
+    "import wavestitch.kafka.raw_log, consumers.batch_scan\n"
     "from wavestitch.kafka.kafka_python import metadata\n"
     "metadata.MetadataRequest[9](topics=[], allow_auto_topic_creation=False).encode()\n"
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from consumers.careful_scan import records_of
+from consumers.batch_scan import records_of
 from tests.builders.ranges import span
 from tests.fuzz.kafka_targets import new_batch
 from tests.fuzz.target import bounded_memory

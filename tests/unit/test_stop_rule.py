@@ -71,12 +71,6 @@ def test_the_first_offset_fails_as_one_that_comes_twice_too() -> None:
     assert r.judge(position=Offset(20), now=0) == Ruling(State.FAILED, Why.NOT_RISING)
 
 
-def test_a_run_may_be_all_of_the_slice_and_no_more() -> None:
-    assert rule().admit_run(Offset(10), Offset(20))
-    assert not rule().admit_run(Offset(10), Offset(21))
-    assert not rule().admit_run(Offset(9), Offset(20))
-
-
 def test_what_did_not_come_is_behind_the_position_and_behind_the_last_record() -> None:
     r = rule()
     assert r.reached == 10

@@ -1,16 +1,18 @@
 """Many records at once: chunks as nearly all are, in columns.
 
-Decides nothing that `parse_chunk` does not: it says the same of every record of a run, or nothing of any of them. What
-is said by all chunks of a waveform alike is looked at once; CRC and digest are of every record. Pure.
+Decides nothing that `parse_chunk` does not: of each record it says the same, or nothing. What all chunks of a waveform
+say alike is looked at once; CRC and digest are of every record. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, repeat
-from operator import mod
-from struct import pack
+from functools import reduce
+from itertools import compress
 from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from wavestitch.contracts.chunk_header import (
     H_COUNT,
@@ -20,22 +22,29 @@ from wavestitch.contracts.chunk_header import (
     H_META,
     H_SEQ,
     H_VERSION,
+    MAX_CHUNKS,
     MOST_DIGITS,
     MOST_SHARED,
     VERSION,
-    RecordHeaders,
+    SharedClaims,
     crc32,
+    is_digest,
     sequence_number,
     shared_claims,
 )
 from wavestitch.contracts.raw_headers import HEADER_OVERHEAD
+from wavestitch.contracts.record_columns import Ints, Places, RecordColumns, bytes_at, number_texts
 
-_READ = (H_VERSION, H_ID, H_SEQ, H_COUNT, H_CRC, H_META, H_DIGEST)
+_CLAIMS = {n.encode(): n for n in (H_VERSION, H_ID, H_SEQ, H_COUNT, H_CRC, H_META, H_DIGEST)}
+_CRC_DIGITS = 8
+_NEVER = SharedClaims("", -1, "", 1, 0, b"", None)
+"""In the place of what is no chunk's: a count that no sequence number is below."""
+
+Mask = npt.NDArray[np.bool_]
 
 
 class ChunkColumns(NamedTuple):
-    """The fields of `Chunk`, each of all records in their order. `aside`: bytes of all keys and headers, as
-    `kept_bytes` counts them."""
+    """The fields of `Chunk`, each of all records in their order."""
 
     waveform_ids: Sequence[str]
     seqs: Sequence[int]
@@ -45,54 +54,148 @@ class ChunkColumns(NamedTuple):
     metas: Sequence[str]
     digests: Sequence[str | None]
     pieces: Sequence[bytes]
-    aside: int
+
+    def part(self, some: slice) -> ChunkColumns:
+        return ChunkColumns._make(column[some] for column in self)
 
 
-def parse_chunks(
-    keys: Sequence[bytes | None], headers: Sequence[RecordHeaders], values: Sequence[bytes | None]
-) -> ChunkColumns | None:
-    """The chunks that these records are, without proofs beside the CRC; None: perhaps one of them is none. Then
-    `parse_chunk` says of each what it is."""
-    claims: list[dict[str, Any]] = list(map(dict, headers))
-    contents = list(chain.from_iterable(map(dict.values, claims)))
-    said: dict[str, list[Any]] = {name: [*map(dict.get, claims, repeat(name))] for name in _READ}
-    whose = (keys, said[H_ID], said[H_COUNT], said[H_META], said[H_DIGEST])
+class FoundChunks(NamedTuple):
+    """`plain`: which records are chunks, as nearly all are; of the others `parse_chunk` says what they are. All else is
+    of these alone: `aside`, bytes of key and headers as `kept_bytes` counts them; `values`, where the bytes lie."""
+
+    plain: Mask
+    chunks: ChunkColumns
+    aside: Ints
+    values: list[memoryview]
+
+
+def parse_chunks(records: RecordColumns) -> FoundChunks:
+    """The chunks among these records, without proofs beside the CRC."""
+    claims, plain = _claims_of(records)
+    shared, whose = _shared_of(records, claims)
+    versions, seqs, digests = (number_texts(records.data, claims[n]) for n in (H_VERSION, H_SEQ, H_DIGEST))
+    # Of null the number is -1: the last one.
+    said_seqs = [*(_sequence_number(raw) for raw in seqs.said), -1]
+    seq = np.array(said_seqs, np.int64)[seqs.numbers]
+    below = np.array([_limit(s) for s in shared], np.int64)[whose]
+    sample_bytes = np.array([s.sample_bytes for s in shared], np.int64)[whose]
+    length = records.values.size
+    plain &= np.array([*(raw == VERSION for raw in versions.said), False])[versions.numbers]
+    plain &= np.array([*map(is_digest, digests.said), True])[digests.numbers]
+    plain &= (
+        (claims[H_CRC].size == _CRC_DIGITS) & (seq >= 0) & (seq < below) & (length > 0) & (length % sample_bytes == 0)
+    )
+    rows = np.flatnonzero(plain)
+    values = _values(records, rows)
+    by_record = [shared[n] for n in whose[rows].tolist()]
+    raw_seqs = [seqs.said[n] for n in seqs.numbers[rows].tolist()]
+    raw_digests = [*digests.said, b""]
+    found = _crcs(values, raw_seqs, by_record, [raw_digests[n] for n in digests.numbers[rows].tolist()])
+    said = bytes_at(records.data, claims[H_CRC].begin[rows], _CRC_DIGITS)
+    right = (said == _digits(found)).all(axis=1)
+    if not right.all():
+        plain[rows] &= right
+        rows = rows[right]
+        by_record, values, found = (list(compress(column, right)) for column in (by_record, values, found))
+    said_digests = [*(raw.decode("latin-1") for raw in digests.said), None]
+    chunks = ChunkColumns(
+        [s.waveform_id for s in by_record],
+        seq[rows].tolist(),
+        [s.count for s in by_record],
+        found,
+        length[rows].tolist(),
+        [s.meta for s in by_record],
+        [said_digests[n] for n in digests.numbers[rows].tolist()],
+        _pieces(values, by_record),
+    )
+    return FoundChunks(plain, chunks, _aside(records)[rows], values)
+
+
+def _claims_of(records: RecordColumns) -> tuple[dict[str, Places], Mask]:
+    """Where what each header of the contract says lies, and which records have none of them null or twice."""
+    plain = np.ones(len(records), np.bool_)
+    found = {n: Places(np.zeros(len(records), np.int64), np.full(len(records), -1)) for n in _CLAIMS.values()}
+    for rows, name_places, contents in records.headers:
+        names = number_texts(records.data, name_places)
+        plain[rows[names.numbers < 0]] = False
+        for number, raw in enumerate(names.said):
+            which = np.flatnonzero(names.numbers == number)
+            name = _CLAIMS.get(raw)
+            if name is None:
+                plain[rows[which]] &= _is_text(raw)
+                continue
+            begin, size = found[name]
+            plain[rows[which]] &= (size[rows[which]] < 0) & (contents.size[which] >= 0)
+            begin[rows[which]], size[rows[which]] = contents.at(which)
+    return found, plain
+
+
+def _is_text(raw: bytes) -> bool:
     try:
-        # What is null has no length.
-        lengths: list[int] = list(map(len, values))  # type: ignore[arg-type]
-        size = sum(map(len, contents)) + sum(map(len, filter(None, keys)))
-        longest_seq, crc_sizes, _ = max(map(len, said[H_SEQ])), {*map(len, said[H_CRC])}, max(map(len, said[H_META]))
-    except TypeError:
-        return None
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _shared_of(records: RecordColumns, claims: dict[str, Places]) -> tuple[list[SharedClaims], Ints]:
+    """What the chunks of a waveform say alike, each once, and which of that each record says."""
+    places = (records.keys, *(claims[n] for n in (H_ID, H_COUNT, H_META)))
+    texts = [number_texts(records.data, p) for p in places]
+    # Neighbours say the same more often than not: only where something changes it is looked up.
+    changes = reduce(np.logical_or, (np.diff(t.numbers, prepend=-2) != 0 for t in texts))
+    numbers = zip(*(t.numbers[changes].tolist() for t in texts), strict=True)
+    first: dict[tuple[int, ...], int] = {}
+    heads = [first.setdefault(said, len(first)) for said in numbers]
+    said = [[*t.said, None] for t in texts]
+    shared = [_shared(*(column[n] for column, n in zip(said, key, strict=True))) for key in first]
+    return shared, np.array(heads, np.int64)[np.cumsum(changes) - 1]
+
+
+def _shared(key: bytes | None, header: bytes | None, count: bytes | None, meta: bytes | None) -> SharedClaims:
     # Whatever is remembered is small.
-    longest = sum(max(map(len, filter(None, column)), default=0) for column in whose)
-    twice = len(contents) < sum(map(len, headers))
-    if twice or longest > MOST_SHARED or longest_seq > MOST_DIGITS or crc_sizes != {8}:
-        return None
-    shared = list(map(shared_claims, *whose)) if said[H_VERSION].count(VERSION) == len(claims) else [None]
-    seqs: list[Any] = list(map(sequence_number, said[H_SEQ]))
-    if None in shared or None in seqs:
-        return None
-    ids, counts, metas, digests, sample_bytes, heads, tails, begun = zip(*shared, strict=True)
-    if any(count is not None and seq >= count for seq, count in zip(seqs, counts, strict=True)):
-        return None
-    if 0 in lengths or any(map(mod, lengths, sample_bytes)):
-        return None
-    crcs = _crcs(values, said[H_SEQ], heads, tails)
-    if pack(f">{len(crcs)}I", *crcs).hex().encode() != b"".join(said[H_CRC]):
-        return None
-    named = len("".join(chain.from_iterable(claims)).encode()) + HEADER_OVERHEAD * len(contents)
-    return ChunkColumns(ids, seqs, counts, crcs, lengths, metas, digests, _pieces(values, begun), named + size)
+    if meta is None or len(meta) + len(key or b"") + len(header or b"") + len(count or b"") > MOST_SHARED:
+        return _NEVER
+    return shared_claims(key, header, count, meta) or _NEVER
 
 
-def _crcs(values: Sequence[Any], raw_seqs: Sequence[bytes], heads: Sequence[int], tails: Sequence[bytes]) -> list[int]:
-    # Of small records one call over what was put together costs less than two.
-    parts = zip(raw_seqs, tails, values, strict=True)
-    return [crc32(b"".join(part), head) & 0xFFFFFFFF for part, head in zip(parts, heads, strict=True)]
+def _sequence_number(raw: bytes) -> int:
+    found = sequence_number(raw) if len(raw) <= MOST_DIGITS else None
+    return -1 if found is None else found
 
 
-def _pieces(values: Sequence[Any], begun: Sequence[Any]) -> list[bytes]:
-    digests = [digest.copy() for digest in begun]
+def _limit(said: SharedClaims) -> int:
+    return MAX_CHUNKS if said.count is None else said.count
+
+
+def _values(records: RecordColumns, rows: Ints) -> list[memoryview]:
+    begin, size = records.values.at(rows)
+    whole = memoryview(records.data)
+    return [whole[at:end] for at, end in zip(begin.tolist(), (begin + size).tolist(), strict=True)]
+
+
+def _crcs(
+    values: Sequence[Any], seqs: Sequence[bytes], shared: Sequence[SharedClaims], digests: Sequence[bytes]
+) -> list[int]:
+    said = zip(values, seqs, shared, digests, strict=True)
+    return [crc32(value, crc32(b"%b%b%b\0" % (seq, s.tail, digest), s.head)) for value, seq, s, digest in said]
+
+
+def _digits(crcs: Sequence[int]) -> Any:
+    """As `ws-crc` has them."""
+    text = np.array(crcs, ">u4").tobytes().hex().encode()
+    return np.frombuffer(text, np.uint8).reshape(-1, _CRC_DIGITS)
+
+
+def _pieces(values: Sequence[Any], shared: Sequence[SharedClaims]) -> list[bytes]:
+    digests = [said.begun.copy() for said in shared]
     for digest, value in zip(digests, values, strict=True):
         digest.update(value)
     return [digest.digest() for digest in digests]
+
+
+def _aside(records: RecordColumns) -> Ints:
+    size = np.maximum(records.keys.size, 0) + HEADER_OVERHEAD * records.header_counts
+    for rows, names, contents in records.headers:
+        size[rows] += names.size + np.maximum(contents.size, 0)
+    return size

@@ -86,7 +86,12 @@ def crc_of_id(waveform_id: bytes) -> int:
 
 def behind_sequence(count: bytes, meta: bytes, digest: bytes) -> bytes:
     """What `chunk_crc` covers between the sequence number and the value."""
-    return b"\0%b\0%b\0%b\0" % (count, meta, digest)
+    return b"%b%b\0" % (before_digest(count, meta), digest)
+
+
+def before_digest(count: bytes, meta: bytes) -> bytes:
+    """What `chunk_crc` covers between the sequence number and the digest."""
+    return b"\0%b\0%b\0" % (count, meta)
 
 
 def bound_of(waveform_id: str, seq: int, count: int | None, *, meta: str, digest: str | None) -> Bound:
@@ -134,13 +139,13 @@ def parse_chunk(
 
 
 class SharedClaims(NamedTuple):
-    """What all chunks of a waveform say alike, looked at once. `head`: the CRC of what it covers before the sequence
-    number; `tail`: what it covers behind that, before the value. `begun`: as `_begun_digest`."""
+    """What all chunks of a waveform say alike, looked at once. (A digest may be said by one of them alone.) `head`: the
+    CRC of what it covers before the sequence number; `tail`: what it covers between that and the digest. `begun`: as
+    `_begun_digest`."""
 
     waveform_id: str
     count: int | None  # type: ignore[assignment]  # shadows tuple.count, which nobody calls on it
     meta: str
-    digest: str | None
     sample_bytes: int
     head: int
     tail: bytes
@@ -159,29 +164,28 @@ def _parse_usual(key: bytes | None, headers: RecordHeaders, value: bytes) -> Chu
     size = len(raw_meta) + len(key or b"") + len(raw_id or b"") + len(raw_count or b"") + len(raw_digest or b"")
     if len(raw_seq) > MOST_DIGITS or size > MOST_SHARED:
         return None
-    shared = shared_claims(key, raw_id, raw_count, raw_meta, raw_digest)
-    if shared is None:
+    shared = shared_claims(key, raw_id, raw_count, raw_meta)
+    if shared is None or (raw_digest is not None and not is_digest(raw_digest)):
         return None
-    waveform_id, count, meta, digest, sample_bytes, head, tail, begun = shared
+    waveform_id, count, meta, sample_bytes, head, tail, begun = shared
     seq, length = sequence_number(raw_seq), len(value)
     if seq is None or (count is not None and seq >= count) or length % sample_bytes:
         return None
-    crc = crc32(value, crc32(raw_seq + tail, head)) & 0xFFFFFFFF
+    crc = crc32(value, crc32(b"%b%b%b\0" % (raw_seq, tail, raw_digest or b""), head)) & 0xFFFFFFFF
     if said(H_CRC) != b"%08x" % crc or None in claims.values():
         return None
     whole = begun.copy()
     whole.update(value)
+    digest = None if raw_digest is None else raw_digest.decode()
     return Chunk(waveform_id, seq, count, crc, length, meta, digest, whole.digest())
 
 
 @lru_cache(maxsize=1024)
 def shared_claims(
-    key: bytes | None, header: bytes | None, raw_count: bytes | None, raw_meta: bytes, raw_digest: bytes | None
+    key: bytes | None, header: bytes | None, raw_count: bytes | None, raw_meta: bytes
 ) -> SharedClaims | None:
     found = _waveform_id(key, header)
     if isinstance(found, Rejection) or len(raw_meta) > MAX_META_BYTES:
-        return None
-    if raw_digest is not None and not _is_digest(raw_digest):
         return None
     try:
         count = None if raw_count is None else _decimal(H_COUNT, raw_count, MAX_CHUNKS)
@@ -189,11 +193,8 @@ def shared_claims(
     except _Refused:
         return None
     raw_id, waveform_id = found
-    tail = behind_sequence(raw_count or b"", raw_meta, raw_digest or b"")
-    digest = None if raw_digest is None else raw_digest.decode()
-    return SharedClaims(
-        waveform_id, count, meta, digest, sample_bytes, crc_of_id(raw_id), tail, _begun_digest(raw_meta)
-    )
+    tail = before_digest(raw_count or b"", raw_meta)
+    return SharedClaims(waveform_id, count, meta, sample_bytes, crc_of_id(raw_id), tail, _begun_digest(raw_meta))
 
 
 @lru_cache(maxsize=4096)
@@ -202,7 +203,7 @@ def sequence_number(raw: bytes) -> int | None:
     return found if found < MAX_CHUNKS else None
 
 
-def _is_digest(raw: bytes) -> bool:
+def is_digest(raw: bytes) -> bool:
     return len(raw) == 32 and not raw.translate(None, _HEX)
 
 
@@ -306,7 +307,7 @@ def _parse_claims(
     if len(raw_crc) != 8 or raw_crc.translate(None, _HEX):
         raise _Refused(Reason.BAD_HEADER, f"ws-crc is {show(raw_crc)}; it must be 8 lower-case hex digits")
     raw_digest = claims.get(H_DIGEST)
-    if raw_digest is not None and not _is_digest(raw_digest):
+    if raw_digest is not None and not is_digest(raw_digest):
         raise _Refused(Reason.BAD_HEADER, f"ws-digest is {show(raw_digest)}; it must be 32 lower-case hex digits")
     raw_meta = _required(claims, H_META)
     if len(raw_meta) > MAX_META_BYTES:

@@ -69,14 +69,6 @@ class StopRule:
         self.next_offset = Offset(offset + 1)
         return offset < self._slice.end
 
-    def admit_run(self, start: Offset, end: Offset) -> bool:
-        """Whether all records from `start` to `end` are ones to keep. Where not, nothing is said of any of them: ask
-        of each."""
-        if self._ruling is not _CONTINUE or start < self.next_offset or end > self._slice.end:
-            return False
-        self.next_offset = end
-        return True
-
     def fail(self, why: Why) -> None:
         """Something happened that no waiting repairs."""
         if self._ruling is _CONTINUE:

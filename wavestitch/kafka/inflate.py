@@ -44,7 +44,7 @@ class Inflated:
     def work(self) -> int:
         """What it took so far, in bytes that are stored: storing one takes as long as inflating 64 or more, and finding
         4 as long as reading a number. A record is stored for at least as much as reading it takes."""
-        return self._inflated // _INFLATED_PER_BYTE + self._numbers * _NUMBER_BYTES
+        return work_of(self._inflated) + self._numbers * _NUMBER_BYTES
 
     @property
     def passed(self) -> int:
@@ -68,6 +68,16 @@ class Inflated:
         """Pass over bytes without keeping them."""
         while size > 0:
             size -= len(self._some(size))
+
+    def rest(self, most: int) -> bytes | memoryview | None:
+        """All that is left, of which nothing was taken yet; None where that is more than `most` bytes."""
+        blocks: list[bytes | memoryview] = []
+        for block in self._blocks:
+            blocks.append(block)
+            most -= len(block)
+            if most < 0:
+                return None
+        return blocks[0] if len(blocks) == 1 else b"".join(blocks)
 
     def varint(self) -> int:
         """A number of 64 bits; what it has above them is dropped, as Java's and C's clients do."""
@@ -100,6 +110,11 @@ class Inflated:
         return found
 
 
+def work_of(inflated_bytes: int) -> int:
+    """Of bytes whose numbers are read for many records at once, which takes less than storing these."""
+    return inflated_bytes // _INFLATED_PER_BYTE
+
+
 def inflated(codec: int, body: memoryview) -> Inflated:
     """The bytes of a batch's records."""
     if codec == _NONE:
@@ -109,6 +124,15 @@ def inflated(codec: int, body: memoryview) -> Inflated:
     if codec in _STREAMED:
         return Inflated(_streamed(_STREAMED[codec], body))
     raise Uninflatable(f"a batch is compressed by codec {codec}, which nobody knows")
+
+
+def inflated_whole(codec: int, body: memoryview, *, most: int) -> bytes | memoryview | None:
+    """All of it at once; None: it is more than `most` bytes, or cannot be inflated, which `inflated` says."""
+    reader = inflated(codec, body) if codec in (_NONE, _SNAPPY, *_STREAMED) else None
+    try:
+        return None if reader is None else reader.rest(most)
+    except Uninflatable:
+        return None
 
 
 def _streamed(name: str, body: memoryview) -> Iterator[memoryview]:

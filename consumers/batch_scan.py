@@ -1,4 +1,4 @@
-"""A slice read from the broker's raw record batches, where the client could not read it, or only in too much memory.
+"""A slice read from the broker's raw record batches: small records in columns, and whatever the client could not read.
 
 Compressed batches are inflated as a stream, record by record, so that one record bounds the memory, whatever a batch
 of a few kilobytes blows up to. A record above `MOST_RECORD_BYTES`, with more than `MOST_HEADERS` or with more than
@@ -6,17 +6,20 @@ of a few kilobytes blows up to. A record above `MOST_RECORD_BYTES`, with more th
 coordinates, and its neighbours go on. The first such record of a batch has the raw batch as its payload, where that is
 small enough; the others name the first one's offset. What is behind `MOST_BATCH_BYTES` of one batch is unreadable, too.
 
-Time is bounded by counting: what each batch took is told, and whoever hears it may end the reading there.
+Batches that inflate to little, and are exactly as the format has them, are looked at together: where their records'
+fields lie is found for all at once (`record_columns`). The record by itself is the specification: the same records.
 
-Slower than the client, and the same result: a slice that the client can read holds no such record, and is read by it.
+Time is bounded by counting: what each batch took is told, and whoever hears it may end the reading there.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError
 
 from consumers.range_scan import OnBatch, ScanFailed, Source, Take
@@ -27,24 +30,31 @@ from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.quantities import LeaderEpoch, Offset
 from wavestitch.contracts.raw_headers import HEADER_OVERHEAD
 from wavestitch.contracts.record_batches import told_apart
+from wavestitch.contracts.record_columns import BatchBody, RecordColumns, find_records
 from wavestitch.contracts.stop_rule import Why
 from wavestitch.contracts.way_past import past_bad_place
 from wavestitch.kafka.client_settings import KafkaSettings
-from wavestitch.kafka.inflate import Inflated, Uninflatable, inflated
+from wavestitch.kafka.inflate import Inflated, Uninflatable, inflated, inflated_whole, work_of
 from wavestitch.kafka.raw_batches import RawBatch, head_of
-from wavestitch.kafka.raw_log import Diverged, OutOfRange, RawLog
+from wavestitch.kafka.raw_log import Diverged, Fetched, OutOfRange, RawLog
+
+TakeColumns = Callable[[RecordColumns, int], int]
+"""Called with records of the range, and the leader epoch of the last; returns the bytes of their values."""
 
 _MOST_KEPT = 1 << 20
 """Of an unreadable record's batch so much is kept at most."""
 _FETCH_BYTES = 4 << 20
+_TOGETHER_BYTES = 8 << 20
+"""So much is looked at together, inflated; a batch that is more goes record by record."""
 
 
-def scan_carefully(
+def scan_batches(
     slice_: OffsetRange,
     *,
     settings: KafkaSettings,
     source: Source,
     take: Take,
+    take_columns: TakeColumns,
     start_epoch: LeaderEpoch | None = None,
     on_batch: OnBatch | None = None,
     on_work: Callable[[int], None] = lambda _: None,
@@ -54,48 +64,133 @@ def scan_carefully(
 
     `on_work` hears of each batch what fetching and reading it took (`Inflated.work`), and may raise.
     """
-    holes = HoleFinder(slice_.start)
+    delivery = Delivery(slice_, source, take, take_columns, on_batch or (lambda *_: None), on_work)
     where = f"topic {source.topic} partition {slice_.partition}"
-    offset = slice_.start
     silence = _Silence(source, slice_, clock)
     with RawLog(settings, source.topic, deadline=source.idle_seconds) as raw:
         epoch = start_epoch
-        while offset < slice_.end:
-            try:
-                got = raw.fetch(slice_.partition, offset, most_bytes=_FETCH_BYTES, last_epoch=epoch)
-            except OutOfRange as gone:
-                error = KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)
-                raise ScanFailed(Why.LOG_ERROR, gone.offset, error) from gone
-            except Diverged as cut:
-                raise ScanFailed(Why.LOG_ERROR, offset, KafkaError(KafkaError._LOG_TRUNCATION)) from cut
+        while delivery.reached < slice_.end:
+            got = _fetch(raw, slice_, delivery.reached, epoch)
             epoch = None
             if not got.batches:
                 if silence.is_over:
-                    raise Transient(f"{where}: nothing committed comes from offset {offset} on; try again")
+                    at = delivery.reached
+                    raise Transient(f"{where}: nothing committed comes from offset {at} on; try again")
                 continue  # the broker itself waits before it sends nothing
             heads = [head_of(batch, where=where) for batch in got.batches]
             for batch, (head, aborted) in zip(got.batches, told_apart(heads, got.aborted), strict=True):
                 if batch.base_offset >= slice_.end:
                     break  # it came in the same fetch, and is nobody's to inflate here
                 if head.control is None and not aborted:
-                    records = size = 0
-                    reader = inflated(batch.codec, batch.body)
-                    try:
-                        for message in records_of(batch, slice_, offset, reader):
-                            holes.add(message.offset_)
-                            size += take(message, message.offset_)
-                            records += 1
-                    except MemoryError:
-                        raise _too_large(source, slice_, batch, Offset(offset + records)) from None
-                    if on_batch is not None and records:
-                        on_batch(records, size)
-                    # What is fetched need not inflate to anything: codecs pass over padding.
-                    on_work(max(reader.work, len(batch.body)))
+                    delivery.add(batch)
                     silence.begin(batch.end)
                 else:
+                    delivery.pass_over(batch)
                     silence.pass_over(batch)
-                offset = max(offset, batch.end)
-    return holes.close(slice_.end)
+            delivery.flush()
+    return delivery.holes.close(slice_.end)
+
+
+def _fetch(raw: RawLog, slice_: OffsetRange, offset: Offset, epoch: LeaderEpoch | None) -> Fetched:
+    try:
+        return raw.fetch(slice_.partition, offset, most_bytes=_FETCH_BYTES, last_epoch=epoch)
+    except OutOfRange as gone:
+        raise ScanFailed(Why.LOG_ERROR, gone.offset, KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)) from gone
+    except Diverged as cut:
+        raise ScanFailed(Why.LOG_ERROR, offset, KafkaError(KafkaError._LOG_TRUNCATION)) from cut
+
+
+@dataclass
+class Delivery:
+    """Committed batches in the order of their offsets, on their way to who takes their records.
+
+    Small ones wait for each other (`pending`), so that many are looked at together. `reached`: where the next record
+    can lie; what waits lies behind it, and `flush` catches up.
+    """
+
+    slice_: OffsetRange
+    source: Source
+    take: Take
+    take_columns: TakeColumns
+    on_batch: OnBatch
+    on_work: Callable[[int], None]
+    pending: list[tuple[RawBatch, BatchBody]] = field(default_factory=list)
+    pending_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self.reached = self.slice_.start
+        self.holes = HoleFinder(self.slice_.start)
+
+    def add(self, batch: RawBatch) -> None:
+        """A batch of records that are committed."""
+        body = inflated_whole(batch.codec, batch.body, most=_TOGETHER_BYTES)
+        if body is None or self.pending_bytes + len(body) > _TOGETHER_BYTES:
+            self.flush()
+        if body is None:
+            self.one_by_one(batch)
+            return
+        self.pending.append((batch, in_columns(batch, body)))
+        self.pending_bytes += len(body)
+
+    def pass_over(self, batch: RawBatch) -> None:
+        """One that has no records for anybody."""
+        self.flush()
+        self.reached = max(self.reached, batch.end)
+
+    def flush(self) -> None:
+        waiting, self.pending, self.pending_bytes = self.pending, [], 0
+        if waiting:
+            self._together(waiting)
+
+    def _together(self, batches: list[tuple[RawBatch, BatchBody]]) -> None:
+        records = find_records([body for _, body in batches])
+        if records is None:
+            if len(batches) == 1:
+                self.one_by_one(batches[0][0])
+                return
+            half = len(batches) // 2
+            self._together(batches[:half])
+            self._together(batches[half:])
+            return
+        records = records.between(self.reached, self.slice_.end)
+        last = batches[-1][0]
+        if len(records):
+            for start, end in _side_by_side(records):
+                self.holes.add_run(start, end)
+            self.on_batch(len(records), self.take_columns(records, last.leader_epoch))
+        for batch, body in batches:
+            self.on_work(max(work_of(len(body.body)), len(batch.body)))
+        self.reached = max(self.reached, last.end)
+
+    def one_by_one(self, batch: RawBatch) -> None:
+        """One whose records are inflated and looked at in turn."""
+        records = size = 0
+        reader = inflated(batch.codec, batch.body)
+        try:
+            for message in records_of(batch, self.slice_, self.reached, reader):
+                self.holes.add(message.offset_)
+                size += self.take(message, message.offset_)
+                records += 1
+        except MemoryError:
+            raise _too_large(self.source, self.slice_, batch, Offset(self.reached + records)) from None
+        if records:
+            self.on_batch(records, size)
+        # What is fetched need not inflate to anything: codecs pass over padding.
+        self.on_work(max(reader.work, len(batch.body)))
+        self.reached = max(self.reached, batch.end)
+
+
+def in_columns(batch: RawBatch, body: bytes | memoryview) -> BatchBody:
+    """`body`: of the batch, inflated."""
+    stamp = batch.max_timestamp if batch.is_append_time else None
+    return BatchBody(body, batch.records, batch.base_offset, batch.last_offset_delta, batch.first_timestamp, stamp)
+
+
+def _side_by_side(records: RecordColumns) -> Iterator[Interval]:
+    """The offsets `[start, end)` between which none is missing."""
+    gaps = np.flatnonzero(np.diff(records.offsets) > 1) + 1
+    for begin, end in zip([0, *gaps.tolist()], [*gaps.tolist(), len(records)], strict=True):
+        yield Offset(int(records.offsets[begin])), Offset(int(records.offsets[end - 1]) + 1)
 
 
 class _Silence:
