@@ -24,7 +24,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Ka
 
 from consumers.range_scan import OnBatch, ScanFailed, Source, Take
 from consumers.raw_message import MOST_ASIDE_BYTES, MOST_HEADERS, MOST_RECORD_BYTES, RawMessage
-from wavestitch.contracts.errors import Terminal, Transient
+from wavestitch.contracts.errors import Terminal
 from wavestitch.contracts.holes import HoleFinder, Interval
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.quantities import LeaderEpoch, Offset
@@ -67,15 +67,15 @@ def scan_batches(
     delivery = Delivery(slice_, source, take, take_columns, on_batch or (lambda *_: None), on_work)
     where = f"topic {source.topic} partition {slice_.partition}"
     silence = _Silence(source, slice_, clock)
-    with RawLog(settings, source.topic, deadline=source.idle_seconds) as raw:
+    rack = settings.options.get("client.rack", "")
+    with RawLog(settings, source.topic, deadline=source.idle_seconds, rack=rack) as raw:
         epoch = start_epoch
         while delivery.reached < slice_.end:
             got = _fetch(raw, slice_, delivery.reached, epoch)
             epoch = None
             if not got.batches:
                 if silence.is_over:
-                    at = delivery.reached
-                    raise Transient(f"{where}: nothing committed comes from offset {at} on; try again")
+                    raise ScanFailed(Why.IDLE, delivery.reached, None)
                 continue  # the broker itself waits before it sends nothing
             heads = [head_of(batch, where=where) for batch in got.batches]
             for batch, (head, aborted) in zip(got.batches, told_apart(heads, got.aborted), strict=True):
@@ -105,7 +105,7 @@ class Delivery:
     """Committed batches in the order of their offsets, on their way to who takes their records.
 
     Small ones wait for each other (`pending`), so that many are looked at together. `reached`: where the next record
-    can lie; what waits lies behind it, and `flush` catches up.
+    can lie; what waits lies behind it. `seen`: the end of what was given; `flush` catches up with that.
     """
 
     slice_: OffsetRange
@@ -118,29 +118,32 @@ class Delivery:
     pending_bytes: int = 0
 
     def __post_init__(self) -> None:
-        self.reached = self.slice_.start
+        self.reached = self.seen = self.slice_.start
         self.holes = HoleFinder(self.slice_.start)
 
     def add(self, batch: RawBatch) -> None:
         """A batch of records that are committed."""
         body = inflated_whole(batch.codec, batch.body, most=_TOGETHER_BYTES)
+        if body is not None and len(batch.body) > 2 * len(body):
+            body = None  # no codec does that: it is padding, of which each batch is counted before the next one
         if body is None or self.pending_bytes + len(body) > _TOGETHER_BYTES:
             self.flush()
         if body is None:
             self.one_by_one(batch)
             return
+        self.seen = max(self.seen, batch.end)
         self.pending.append((batch, in_columns(batch, body)))
         self.pending_bytes += len(body)
 
     def pass_over(self, batch: RawBatch) -> None:
         """One that has no records for anybody."""
-        self.flush()
-        self.reached = max(self.reached, batch.end)
+        self.seen = max(self.seen, batch.end)
 
     def flush(self) -> None:
         waiting, self.pending, self.pending_bytes = self.pending, [], 0
         if waiting:
             self._together(waiting)
+        self.reached = max(self.reached, self.seen)
 
     def _together(self, batches: list[tuple[RawBatch, BatchBody]]) -> None:
         records = find_records([body for _, body in batches])

@@ -11,9 +11,11 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.broker.reading_rig import Rig, payloads
+from tests.broker.reading_rig import LARGE, SMALL, Rig, payloads
 from tests.login_cluster import RACK
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.kafka.client_settings import consumer_config
+from wavestitch.kafka.raw_log import RawLog
 
 
 def test_records_come_from_the_replica_in_the_reader_s_rack_whoever_leads(rig: Rig, topic_factory: Any) -> None:
@@ -21,8 +23,19 @@ def test_records_come_from_the_replica_in_the_reader_s_rack_whoever_leads(rig: R
     found = AdminClient({"bootstrap.servers": rig.bootstrap}).list_topics(topic, timeout=10).topics[topic]
     away = next(p for p, led in found.partitions.items() if led.leader != here)
     sent = rig.sender(topic, value_bytes=10_000).send(300, partition=away)
-    assert payloads(rig.read(rig.plan(topic, [[(away, 0, 300)]]))) == sent
+    for mean in (LARGE, SMALL):
+        assert payloads(rig.read(rig.plan(topic, [[(away, 0, 300)]], mean=mean))) == sent
     assert fetched_from(rig, topic, away) == here
+    assert raw_fetched_from(rig, topic, away) == here
+
+
+def raw_fetched_from(rig: Rig, topic: str, partition: int) -> int:
+    """The broker from which raw batches of a partition are taken."""
+    with RawLog(rig.kafka, topic, rack=RACK) as raw:
+        assert raw.fetch(Partition(partition), Offset(0), most_bytes=1 << 20).batches
+        ((replica, at),) = raw._replicas.items()
+        assert replica == partition
+        return next(node for node, address in raw._brokers.items() if address == at)
 
 
 def fetched_from(rig: Rig, topic: str, partition: int) -> int:

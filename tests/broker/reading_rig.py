@@ -94,9 +94,11 @@ def plan_over(
     *,
     idle_deadline: int = 10,
     epochs: LeaderEpoch | None = None,
+    mean: float,
     **declared: Any,
 ) -> Plan:
-    """An ingest plan that reads these slices; `declared`: more of the stream's definition."""
+    """An ingest plan that reads these slices; `declared`: more of the stream's definition. `mean`: of a record's bytes,
+    as it was expected."""
     slices = [tuple(span(*s) for s in unit) for unit in units]
     ends: dict[int, int] = {}
     for unit in slices:
@@ -110,7 +112,7 @@ def plan_over(
         units=tuple(slices),
         positions={},
         ends={p: Position(Offset(end), None, epochs) for p, end in ends.items()},
-        mean_record_bytes=100.0,
+        mean_record_bytes=mean,
         nonce="",
     )
 
@@ -181,11 +183,16 @@ def send_with_raw_header_name(bootstrap: str, topic: str, name: bytes) -> None:
 Slices = list[list[tuple[int, int, int]]]
 
 
-class Rig:
-    """One broker, one folder."""
+SMALL, LARGE = 100.0, 64e3
+"""What is expected of records: these are read from raw batches, those by the client."""
 
-    def __init__(self, bootstrap: str, folder: Path) -> None:
+
+class Rig:
+    """One broker, one folder. `mean`: what its plans expect of a record."""
+
+    def __init__(self, bootstrap: str, folder: Path, *, mean: float = LARGE) -> None:
         self.bootstrap = bootstrap
+        self.mean = mean
         self.folder = folder
         self.kafka = as_product(bootstrap)
         self.log = KafkaLog(self.kafka)
@@ -194,7 +201,7 @@ class Rig:
         return Sender(self.bootstrap, topic, **options)
 
     def plan(self, topic: str, units: Slices, **options: Any) -> Plan:
-        return plan_over(topic, self.log.topic(topic).topic_id, units, **options)
+        return plan_over(topic, self.log.topic(topic).topic_id, units, **{"mean": self.mean} | options)
 
     def settled_end(self, topic: str) -> int:
         """The end once every marker is written: that happens shortly after a producer's commit or abort returns."""

@@ -18,6 +18,8 @@ from tests.broker.reading_rig import (
 from wavestitch.contracts.errors import DataLost, Refused
 from wavestitch.contracts.quantities import Partition
 
+BOTH_WAYS = True
+
 
 @pytest.mark.parametrize("log_start, lost", [(30, [0, 30]), (100, [0, 60])])
 def test_what_retention_took_before_the_reading_is_named(

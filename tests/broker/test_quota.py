@@ -11,7 +11,7 @@ import kafka.protocol.admin as admin
 import pytest
 
 from consumers.unit_reader import read_unit
-from tests.broker.reading_rig import Rig, landed_rows
+from tests.broker.reading_rig import LARGE, SMALL, Rig, landed_rows
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -77,17 +77,24 @@ def test_a_quota_that_outlasts_the_deadline_is_named(rig: Rig, topic_factory: An
             _fetch_often(raw)
 
 
-def test_a_throttled_reader_ends_by_its_deadline_and_names_the_quota(rig: Rig, topic_factory: Any) -> None:
-    """Its client hears of the quota and waits; the reader ends after the longest silence that it may hear."""
+@pytest.mark.parametrize(
+    ("mean", "said"),
+    [
+        (LARGE, r"nothing came for 1 s .*above its quota .*reading\.idle_deadline"),
+        (SMALL, r"sends nothing for .* s: this client is above its quota .*within 1 s"),
+    ],
+)
+def test_a_throttled_reader_ends_by_its_deadline_and_names_the_quota(
+    rig: Rig, topic_factory: Any, mean: float, said: str
+) -> None:
+    """It hears of the quota and waits; it ends after the longest silence that it may hear."""
     topic = topic_factory()
     rig.sender(topic, value_bytes=50_000).send(20)
-    plan = rig.plan(topic, [[(0, 0, 20)]], idle_deadline=1)
+    plan = rig.plan(topic, [[(0, 0, 20)]], idle_deadline=1, mean=mean)
     with quota(rig, 20_000):
         throttled(rig, topic)
         began = time.monotonic()
-        with pytest.raises(
-            Transient, match=r"nothing came for 1 s .*above its quota .*reading\.idle_deadline"
-        ) as found:
+        with pytest.raises(Transient, match=said) as found:
             rig.read(plan)
         took = time.monotonic() - began
     assert found.value.facts["throttled_seconds"] > 1

@@ -20,7 +20,9 @@ from consumers.raw_message import message_at
 from consumers.unit_reader import read_unit, read_units, write_receipt
 from tests.broker.markers import write_markers
 from tests.broker.reading_rig import (
+    LARGE,
     META,
+    SMALL,
     Headers,
     Rig,
     landed_rows,
@@ -41,6 +43,9 @@ from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.broker import start_broker, stop_broker
 
 # --- whole readings
+
+
+BOTH_WAYS = True
 
 
 @pytest.mark.parametrize("partitions", [1, 12])
@@ -346,13 +351,17 @@ def test_a_header_name_that_the_client_cannot_decode_does_not_stop_the_stream(ri
 
 
 def test_a_broker_that_is_not_there_is_a_transient_error(tmp_path: Path) -> None:
-    plan = plan_over("t", "id", [[(0, 0, 5)]])
+    plan = plan_over("t", "id", [[(0, 0, 5)]], mean=LARGE)
     with pytest.raises(Transient, match=r"127\.0\.0\.1:1"):
         read_unit(plan=plan, unit=0, kafka=KafkaSettings("127.0.0.1:1"), folder=tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("mean", "said"),
+    [(LARGE, "is the broker up and within reach"), (SMALL, "no connection to the broker at .*; is it up?")],
+)
 def test_a_broker_that_goes_away_during_the_reading_is_a_transient_error(
-    java_home: Path, kafka_jars: Path, make_topic: Any, tmp_path: Path
+    java_home: Path, kafka_jars: Path, make_topic: Any, tmp_path: Path, *, mean: float, said: str
 ) -> None:
     home = tmp_path / "kafka"
     broker = start_broker(folder=home, java_home=java_home, jars=kafka_jars)
@@ -367,8 +376,8 @@ def test_a_broker_that_goes_away_during_the_reading_is_a_transient_error(
                 gone.append(True)
                 os.kill(broker.pid, signal.SIGKILL)
 
-        with pytest.raises(Transient, match="is the broker up and within reach"):
-            rig.read(rig.plan("t", [[(0, 0, 150)]], idle_deadline=1), progress=kill)
+        with pytest.raises(Transient, match=said):
+            rig.read(rig.plan("t", [[(0, 0, 150)]], idle_deadline=1, mean=mean), progress=kill)
         assert rig.files() == []
     finally:
         stop_broker(home)

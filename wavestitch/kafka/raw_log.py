@@ -68,12 +68,19 @@ class Fetched(NamedTuple):
 
 
 class RawLog:
-    """Fetches of one topic. Use as a context manager: leaving it closes the connections."""
+    """Fetches of one topic. Use as a context manager: leaving it closes the connections.
 
-    def __init__(self, settings: KafkaSettings, topic: str, *, deadline: float = 30.0) -> None:
+    `rack`: where `fetch` is at home: it goes to the replica that the leader names for that (KIP-392). One that says an
+    error, or goes away, may only lag behind: from then on the leaders are asked.
+    """
+
+    def __init__(self, settings: KafkaSettings, topic: str, *, deadline: float = 30.0, rack: str = "") -> None:
         self._settings = settings
         self._topic = topic
         self._deadline = deadline
+        self._rack = rack
+        self._replicas: dict[int, tuple[str, int]] = {}
+        self._brokers: dict[int, tuple[str, int]] = {}
         self._leaders: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[str, int], Connection] = {}
 
@@ -242,16 +249,28 @@ class RawLog:
     def _fetch(
         self, partition: Partition, offset: Offset, *, most_bytes: int, last_epoch: LeaderEpoch | None, until: float
     ) -> Any:
-        leader = self._leader(partition, until)
+        replica = self._replicas.get(partition)
         answer = self._ask_for(
             {partition: offset},
             until,
-            leader,
+            self._leader(partition, until) if replica is None else self._connect(replica, until),
             part_bytes={partition: most_bytes},
             bytes_=most_bytes,
             last_epoch=last_epoch,
+            rack=self._rack,
         )
-        return answer.responses[0].partitions[0]
+        part = answer.responses[0].partitions[0]
+        if replica is not None and part.error_code:
+            self._leave_replicas()
+        elif replica is None and self._rack and part.preferred_read_replica in self._brokers:
+            self._replicas[partition] = self._brokers[part.preferred_read_replica]
+        else:
+            return part
+        return self._fetch(partition, offset, most_bytes=most_bytes, last_epoch=last_epoch, until=until)
+
+    def _leave_replicas(self) -> None:
+        self._rack = ""
+        self._replicas.clear()
 
     def _ask_for(
         self,
@@ -263,6 +282,7 @@ class RawLog:
         bytes_: int,
         isolation: int = _COMMITTED,
         last_epoch: LeaderEpoch | None = None,
+        rack: str = "",
     ) -> Any:
         parts = [
             consumer.FetchRequest.FetchTopic.FetchPartition(
@@ -285,7 +305,7 @@ class RawLog:
             session_epoch=-1,
             topics=[consumer.FetchRequest.FetchTopic(topic=self._topic, partitions=parts)],
             forgotten_topics_data=[],
-            rack_id="",
+            rack_id=rack,
         )
         answer = leader.ask(request, deadline=until)
         if answer.error_code:
@@ -320,6 +340,7 @@ class RawLog:
     def _learn(self, until: float) -> None:
         """Ask for the leaders, at the brokers that the settings name."""
         brokers, topics = ask_cluster(self._settings, [self._topic], until=until)
+        self._brokers = brokers
         found = topics[0]
         if found.error_code:
             error = KafkaError(found.error_code)
@@ -338,6 +359,7 @@ class RawLog:
                     connection.close()
                 self._connections.clear()
                 self._leaders.clear()
+                self._leave_replicas()
                 if time.monotonic() + _PAUSE_SECONDS > until:
                     raise
                 time.sleep(_PAUSE_SECONDS)
