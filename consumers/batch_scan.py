@@ -77,6 +77,9 @@ def scan_batches(
                 if silence.is_over:
                     raise ScanFailed(Why.IDLE, delivery.reached, None)
                 continue  # the broker itself waits before it sends nothing
+            behind = got.batches[-1].end
+            if behind < slice_.end:
+                raw.ask_ahead(slice_.partition, behind, most_bytes=_FETCH_BYTES)
             heads = [head_of(batch, where=where) for batch in got.batches]
             for batch, (head, aborted) in zip(got.batches, told_apart(heads, got.aborted), strict=True):
                 if batch.base_offset >= slice_.end:

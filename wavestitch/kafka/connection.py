@@ -12,6 +12,7 @@ import socket
 import ssl
 import struct
 import time
+from collections.abc import Iterator
 from typing import Any, Self
 
 from wavestitch.contracts.errors import Refused, Terminal, Transient
@@ -35,6 +36,9 @@ class Connection:
     def __init__(self, settings: KafkaSettings, host: str, port: int, *, deadline: float) -> None:
         self.where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._until = deadline
+        self._asked = ""
+        self._open = 0
+        self._heard: list[Any] = []
         self._protocol = KafkaProtocol(
             client_id=settings.options.get("client.id", "wavestitch"), receive_message_max_bytes=_MOST_BYTES
         )
@@ -72,23 +76,43 @@ class Connection:
             self._socket.close()
 
     def ask(self, request: Any, *, deadline: float | None = None) -> Any:
-        """The answer to one request. `deadline`: by `time.monotonic()`."""
+        """The answer to one request; one that was sent before, and whose answer nobody took, has none any more.
+        `deadline`: by `time.monotonic()`."""
+        while self._open:
+            self.answer(deadline=deadline)
+        self.send(request, deadline=deadline)
+        return self.answer(deadline=deadline)
+
+    def send(self, request: Any, *, deadline: float | None = None) -> None:
+        """Ask, and do something else until the `answer` is wanted."""
         self._until = deadline if deadline is not None else self._until
+        self._asked = type(request).__name__
+        self._open += 1
         self._protocol.send_request(request)
-        try:
+        with self._told():
             self._socket.settimeout(self._left())
             self._socket.sendall(self._protocol.send_bytes())
-            while True:
+
+    def answer(self, *, deadline: float | None = None) -> Any:
+        """To what was sent first of what has no answer yet."""
+        self._until = deadline if deadline is not None else self._until
+        with self._told():
+            while not self._heard:
                 self._socket.settimeout(self._left())
                 block = self._socket.recv(_BLOCK)
                 if not block:
                     raise Disconnected(
-                        f"the broker at {self.where} closed the connection on a {type(request).__name__}; is it up, "
-                        "and of version 2.7 or later? Try again"
+                        f"the broker at {self.where} closed the connection on a {self._asked}; is it up, and of "
+                        "version 2.7 or later? Try again"
                     )
-                answers = self._protocol.receive_bytes(block)
-                if answers:
-                    return answers[0][1]
+                self._heard += self._protocol.receive_bytes(block)
+        self._open -= 1
+        return self._heard.pop(0)[1]
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
         except (OSError, ProtocolError, struct.error) as error:
             self.close()
             raise Disconnected(

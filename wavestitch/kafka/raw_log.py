@@ -67,6 +67,17 @@ class Fetched(NamedTuple):
     stable_end: int
 
 
+class Asked(NamedTuple):
+    """One fetch: where each partition begins, how many bytes of it and of all may come, and for whom."""
+
+    starts: Mapping[Partition, Offset]
+    part_bytes: Mapping[Partition, int]
+    most_bytes: int
+    isolation: int = _COMMITTED
+    last_epoch: LeaderEpoch | None = None
+    rack: str = ""
+
+
 class RawLog:
     """Fetches of one topic. Use as a context manager: leaving it closes the connections.
 
@@ -80,6 +91,7 @@ class RawLog:
         self._deadline = deadline
         self._rack = rack
         self._replicas: dict[int, tuple[str, int]] = {}
+        self._ahead: tuple[Connection, Asked] | None = None
         self._brokers: dict[int, tuple[str, int]] = {}
         self._leaders: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[str, int], Connection] = {}
@@ -140,6 +152,21 @@ class RawLog:
         aborted = [AbortedTransaction(t.producer_id, t.first_offset) for t in found.aborted_transactions or ()]
         return Fetched(batches, aborted, found.last_stable_offset)
 
+    def ask_ahead(self, partition: Partition, offset: Offset, *, most_bytes: int) -> None:
+        """Have the broker send what a `fetch` of just this will ask for next, while what came is looked at.
+
+        An error is told by that fetch, which then asks again.
+        """
+        until = time.monotonic() + self._deadline
+        replica = self._replicas.get(partition)
+        try:
+            broker = self._leader(partition, until) if replica is None else self._connect(replica, until)
+            asked = Asked({partition: offset}, {partition: most_bytes}, most_bytes, rack=self._rack)
+            broker.send(self._request(asked), deadline=until)
+        except Disconnected:
+            return
+        self._ahead = broker, asked
+
     def batches_at(self, offsets: Mapping[Partition, Offset]) -> dict[Partition, LastBatch | None]:
         """Per partition, the record batch that holds the offset (SHA-256, 32 hex digits); None where it is none of
         format 2, the log has nothing there (any more), or we may not read what it has.
@@ -199,7 +226,8 @@ class RawLog:
         for leader, partitions in by_leader.items():
             starts = {p: offsets[p] for p in partitions}
             # Whatever transaction is open there: it is asked what lies there, not what may be read.
-            answer = self._ask_for(starts, until, leader, part_bytes=most, bytes_=_AT_ONCE, isolation=_UNCOMMITTED)
+            asked = Asked(starts, {p: most[p] for p in partitions}, _AT_ONCE, isolation=_UNCOMMITTED)
+            answer = self._ask_for(asked, leader, until)
             found.append({Partition(part.partition_index): part for part in answer.responses[0].partitions})
         return found
 
@@ -250,14 +278,9 @@ class RawLog:
         self, partition: Partition, offset: Offset, *, most_bytes: int, last_epoch: LeaderEpoch | None, until: float
     ) -> Any:
         replica = self._replicas.get(partition)
+        asked = Asked({partition: offset}, {partition: most_bytes}, most_bytes, last_epoch=last_epoch, rack=self._rack)
         answer = self._ask_for(
-            {partition: offset},
-            until,
-            self._leader(partition, until) if replica is None else self._connect(replica, until),
-            part_bytes={partition: most_bytes},
-            bytes_=most_bytes,
-            last_epoch=last_epoch,
-            rack=self._rack,
+            asked, self._leader(partition, until) if replica is None else self._connect(replica, until), until
         )
         part = answer.responses[0].partitions[0]
         if replica is not None and part.error_code:
@@ -272,47 +295,42 @@ class RawLog:
         self._rack = ""
         self._replicas.clear()
 
-    def _ask_for(
-        self,
-        starts: Mapping[Partition, Offset],
-        until: float,
-        leader: Connection,
-        *,
-        part_bytes: Mapping[Partition, int],
-        bytes_: int,
-        isolation: int = _COMMITTED,
-        last_epoch: LeaderEpoch | None = None,
-        rack: str = "",
-    ) -> Any:
-        parts = [
-            consumer.FetchRequest.FetchTopic.FetchPartition(
-                partition=p,
-                current_leader_epoch=-1,
-                fetch_offset=offset,
-                last_fetched_epoch=-1 if last_epoch is None else last_epoch,
-                log_start_offset=-1,
-                partition_max_bytes=part_bytes[p],
-            )
-            for p, offset in starts.items()
-        ]
-        request = consumer.FetchRequest[_FETCH](
-            replica_id=-1,
-            max_wait_ms=_WAIT_MS,
-            min_bytes=1,
-            max_bytes=bytes_,
-            isolation_level=isolation,
-            session_id=0,
-            session_epoch=-1,
-            topics=[consumer.FetchRequest.FetchTopic(topic=self._topic, partitions=parts)],
-            forgotten_topics_data=[],
-            rack_id=rack,
-        )
-        answer = leader.ask(request, deadline=until)
+    def _ask_for(self, asked: Asked, broker: Connection, until: float) -> Any:
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] is broker and ahead[1] == asked:
+            answer = broker.answer(deadline=until)
+        else:
+            answer = broker.ask(self._request(asked), deadline=until)
         if answer.error_code:
             raise translate(KafkaError(answer.error_code), f"fetching raw record batches of topic {self._topic}")
         if not answer.responses:  # what a broker says to a client above its quota
             raise Throttled(answer.throttle_time_ms / 1000)
         return answer
+
+    def _request(self, asked: Asked) -> Any:
+        parts = [
+            consumer.FetchRequest.FetchTopic.FetchPartition(
+                partition=p,
+                current_leader_epoch=-1,
+                fetch_offset=offset,
+                last_fetched_epoch=-1 if asked.last_epoch is None else asked.last_epoch,
+                log_start_offset=-1,
+                partition_max_bytes=asked.part_bytes[p],
+            )
+            for p, offset in asked.starts.items()
+        ]
+        return consumer.FetchRequest[_FETCH](
+            replica_id=-1,
+            max_wait_ms=_WAIT_MS,
+            min_bytes=1,
+            max_bytes=asked.most_bytes,
+            isolation_level=asked.isolation,
+            session_id=0,
+            session_epoch=-1,
+            topics=[consumer.FetchRequest.FetchTopic(topic=self._topic, partitions=parts)],
+            forgotten_topics_data=[],
+            rack_id=asked.rack,
+        )
 
     def _wait_out(self, quota: Throttled, until: float, where: str) -> None:
         wait = max(quota.seconds, _PAUSE_SECONDS)
