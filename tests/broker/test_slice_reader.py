@@ -226,11 +226,9 @@ def test_aborted_transactions_without_an_end_end_a_careful_reading_by_name(rig: 
     )
     read(clock=itertools.count(step=0.1).__next__)
     assert taken == sent
-    taken.clear()
     no_more = r"from offset 2 to \d+ nothing was committed, and 6 record batches of aborted transactions"
     with pytest.raises(Terminal, match=no_more) as said:
         read(clock=itertools.count(step=1.0).__next__)
-    assert taken == sent[:2]
     assert "raise that of the stream to read on; or leave them out" in said.value.message
 
 

@@ -9,16 +9,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from consumers.batch_scan import records_of
-from consumers.raw_message import MOST_RECORD_BYTES
+from consumers.batch_scan import in_columns, records_of
+from consumers.raw_message import MOST_RECORD_BYTES, RawMessage, message_at
 from tests.builders.ranges import span
 from tests.fuzz.draw import Draw, packed
 from tests.fuzz.target import Target, bounded_memory, check_sentence
+from wavestitch.contracts.chunk_columns import parse_chunks
 from wavestitch.contracts.errors import Refused, Terminal, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.record_batches import AbortedTransaction, told_apart
-from wavestitch.kafka.inflate import Uninflatable, inflated
+from wavestitch.contracts.record_columns import find_records
+from wavestitch.kafka.inflate import Uninflatable, inflated, inflated_whole
 from wavestitch.kafka.kafka_python import calc_crc32c
 from wavestitch.kafka.raw_batches import head_of, split_batches
 
@@ -26,6 +28,7 @@ _HEAD = struct.Struct(">qiibIhiqqqhii")
 _CRC_FROM = 21
 _CODECS = (None, "gzip", "snappy", "lz4", "zstd")
 _MOST_SLICE = 1000
+_MOST_TOGETHER = 1 << 20
 _WHERE = "topic t partition 0"
 
 
@@ -120,7 +123,9 @@ def _read(data: bytes) -> None:
 
 def _check_records(batch: Any, slice_: OffsetRange) -> None:
     seen = slice_.start - 1
-    for message in records_of(batch, slice_, slice_.start):
+    found = list(records_of(batch, slice_, slice_.start))
+    _check_columns(batch, slice_, found)
+    for message in found:
         assert slice_.start <= message.offset() < slice_.end
         assert message.offset() > seen, "an offset twice, or backwards"
         seen = message.offset()
@@ -128,6 +133,22 @@ def _check_records(batch: Any, slice_: OffsetRange) -> None:
         assert size <= max(MOST_RECORD_BYTES, len(batch.data))
         if message.unreadable is not None:
             check_sentence(message.unreadable)
+
+
+def _check_columns(batch: Any, slice_: OffsetRange, found: list[RawMessage]) -> None:
+    """What is found of many records at once is what each of them says, or nothing."""
+    body = inflated_whole(batch.codec, batch.body, most=_MOST_TOGETHER)
+    columns = None if body is None else find_records([in_columns(batch, body)])
+    if columns is None:
+        return
+    some = columns.between(slice_.start, slice_.end)
+    seen = [message_at(some, n, batch.leader_epoch) for n in range(len(some))]
+    assert [(m.offset_, m.key_, m.value_, m.headers_) for m in seen] == [
+        (m.offset_, m.key_, m.value_, m.headers_) for m in found
+    ]
+    assert [m.timestamp_[1] for m in seen] == [m.timestamp_[1] if m.timestamp_[0] else 0 for m in found]
+    assert not any(m.unreadable for m in found)
+    assert len(parse_chunks(some).plain) == len(some)
 
 
 def compressed(name: str, body: bytes) -> bytes:

@@ -32,6 +32,8 @@ _CONTRACTS: dict[str, tuple[str, ...]] = {
     "assembly": _DECIDES,
     "pending_decision": (*_DECIDES, *_domain("held_decisions", "held_bounds")),
     "plain_waveforms": _DECIDES,
+    "record_columns": _unit("record_columns"),
+    "chunk_columns": _unit("record_columns"),
     "chunk_header": _unit(
         "chunk_header", "chunk_header_bounds", "chunk_header_metadata", "chunk_proof", "chunking", "raw_headers"
     ),
