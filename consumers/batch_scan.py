@@ -44,7 +44,7 @@ TakeColumns = Callable[[RecordColumns, int], int]
 _MOST_KEPT = 1 << 20
 """Of an unreadable record's batch so much is kept at most."""
 _FETCH_BYTES = 4 << 20
-_TOGETHER_BYTES = 8 << 20
+_TOGETHER_BYTES, _TOGETHER_RECORDS = 8 << 20, 1 << 16
 """So much is looked at together, inflated; a batch that is more goes record by record."""
 
 
@@ -126,14 +126,14 @@ class Delivery:
 
     def add(self, batch: RawBatch) -> None:
         """A batch of records that are committed."""
-        body = inflated_whole(batch.codec, batch.body, most=_TOGETHER_BYTES)
-        if body is not None and len(batch.body) > 2 * len(body):
-            body = None  # no codec does that: it is padding, of which each batch is counted before the next one
-        if body is None or self.pending_bytes + len(body) > _TOGETHER_BYTES:
-            self.flush()
+        body = _one_of_many(batch)
         if body is None:
+            self.flush()
             self.one_by_one(batch)
             return
+        records = sum(waiting.records for waiting, _ in self.pending)
+        if self.pending_bytes + len(body) > _TOGETHER_BYTES or records + batch.records > _TOGETHER_RECORDS:
+            self.flush()
         self.seen = max(self.seen, batch.end)
         self.pending.append((batch, in_columns(batch, body)))
         self.pending_bytes += len(body)
@@ -184,6 +184,15 @@ class Delivery:
         # What is fetched need not inflate to anything: codecs pass over padding.
         self.on_work(max(reader.work, len(batch.body)))
         self.reached = max(self.reached, batch.end)
+
+
+def _one_of_many(batch: RawBatch) -> bytes | memoryview | None:
+    """Its body, inflated, where it is small enough to be looked at with others."""
+    if batch.records > _TOGETHER_RECORDS:
+        return None
+    body = inflated_whole(batch.codec, batch.body, most=_TOGETHER_BYTES)
+    # What is less than half of what came is no codec's work: of padding each batch is counted before the next one.
+    return None if body is None or len(batch.body) > 2 * len(body) else body
 
 
 def in_columns(batch: RawBatch, body: bytes | memoryview) -> BatchBody:

@@ -6,7 +6,7 @@ say alike is looked at once; CRC and digest are of every record. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import compress
 from typing import Any, NamedTuple
@@ -117,17 +117,20 @@ def _claims_of(records: RecordColumns) -> tuple[dict[str, Places], Mask]:
     found = {n: Places(np.zeros(len(records), np.int64), np.full(len(records), -1)) for n in _CLAIMS.values()}
     for rows, name_places, contents in records.headers:
         names = number_texts(records.data, name_places)
-        plain[rows[names.numbers < 0]] = False
-        for number, raw in enumerate(names.said):
+        plain[rows] &= np.array([*map(_is_text, names.said), False])[names.numbers]
+        for number, name in _known_of(names.said):
             which = np.flatnonzero(names.numbers == number)
-            name = _CLAIMS.get(raw)
-            if name is None:
-                plain[rows[which]] &= _is_text(raw)
-                continue
             begin, size = found[name]
             plain[rows[which]] &= (size[rows[which]] < 0) & (contents.size[which] >= 0)
             begin[rows[which]], size[rows[which]] = contents.at(which)
     return found, plain
+
+
+def _known_of(names: Sequence[bytes]) -> Iterator[tuple[int, str]]:
+    """Those that the contract has: however many others there are, these are few."""
+    for number, raw in enumerate(names):
+        if (name := _CLAIMS.get(raw)) is not None:
+            yield number, name
 
 
 def _is_text(raw: bytes) -> bool:

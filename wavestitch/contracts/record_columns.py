@@ -13,16 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from wavestitch.contracts.quantities import Offset
 
 Ints = npt.NDArray[np.int64]
 _WINDOW = 16
 """So many bytes are behind the last record, so that whatever is looked at in one piece lies in the text."""
-_INLINE = 12
-"""A text of so many bytes lies in an Arrow view itself."""
-_MOST_HEADERS = 64
+_MOST_HEADERS = 16
 _MOST_VARINT = 9
 """Bytes of a number: of ten it might not fit 63 bits."""
 _NULL = -1
@@ -141,16 +138,19 @@ def find_records(batches: Sequence[BatchBody]) -> RecordColumns | None:
 
 
 def number_texts(data: bytes, places: Places) -> Texts:
-    """The texts at these places, each different one once."""
+    """The texts at these places, each different one once. By Python's own hash, for which nobody can make texts that
+    collide."""
     if (alike := _said_by_all(data, places)) is not None:
         return alike
-    encoded = _views(data, places).dictionary_encode()
-    numbers = encoded.indices.fill_null(_NULL) if encoded.indices.null_count else encoded.indices
-    return Texts(np.asarray(numbers, np.int64), encoded.dictionary.to_pylist())
+    begin, size = places
+    first: dict[bytes, int] = {}
+    spans = zip(begin.tolist(), (begin + size).tolist(), strict=True)
+    numbers = np.array([first.setdefault(data[at:end], len(first)) if at <= end else _NULL for at, end in spans])
+    return Texts(numbers, list(first))
 
 
 def bytes_at(data: bytes, begin: Ints, width: int) -> npt.NDArray[np.uint8]:
-    """`width` bytes at each place, one row a record. `width` is at most 16, or all of it lies in the record."""
+    """`width` bytes at each place, one row a record."""
     if not width:
         return np.empty((len(begin), 0), np.uint8)
     return np.lib.stride_tricks.sliding_window_view(np.frombuffer(data, np.uint8), width)[begin]
@@ -262,19 +262,3 @@ def _numbers(text: npt.NDArray[np.uint8], at: Ints) -> tuple[Ints, Ints]:
         behind[more] += 1
         more, bits = more[byte >= 0x80], bits + 7
     return (value >> 1) ^ -(value & 1), behind
-
-
-def _views(data: bytes, places: Places) -> Any:
-    """An Arrow column of the texts, which copies none but the short ones."""
-    there = places.size > _NULL
-    size = np.maximum(places.size, 0)
-    short = size <= _INLINE
-    views = np.zeros((len(size), _WINDOW), np.uint8)
-    numbers = views.view(np.int32)
-    numbers[:, 0] = size
-    views[:, 4:] = bytes_at(data, places.begin, _INLINE)
-    views[:, 4:] *= np.arange(_INLINE) < np.where(short, size, _INLINE)[:, None]
-    numbers[:, 2] = np.where(short, numbers[:, 2], 0)
-    numbers[:, 3] = np.where(short, numbers[:, 3], places.begin)
-    validity = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
-    return pa.Array.from_buffers(pa.binary_view(), len(size), [validity, pa.py_buffer(views), pa.py_buffer(data)])
