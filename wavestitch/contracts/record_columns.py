@@ -145,8 +145,8 @@ def number_texts(data: bytes, places: Places) -> Texts:
     begin, size = places
     first: dict[bytes, int] = {}
     spans = zip(begin.tolist(), (begin + size).tolist(), strict=True)
-    numbers = np.array([first.setdefault(data[at:end], len(first)) if at <= end else _NULL for at, end in spans])
-    return Texts(numbers, list(first))
+    numbers = [first.setdefault(data[at:end], len(first)) if at <= end else _NULL for at, end in spans]
+    return Texts(np.array(numbers, np.int64), list(first))
 
 
 def bytes_at(data: bytes, begin: Ints, width: int) -> npt.NDArray[np.uint8]:
