@@ -66,7 +66,7 @@ def scan_batches(
     """
     delivery = Delivery(slice_, source, take, take_columns, on_batch or (lambda *_: None), on_work)
     where = f"topic {source.topic} partition {slice_.partition}"
-    silence = _Silence(source, slice_, clock)
+    silence = Silence(source, slice_, clock)
     rack = settings.options.get("client.rack", "")
     with RawLog(settings, source.topic, deadline=source.idle_seconds, rack=rack) as raw:
         epoch = start_epoch
@@ -80,18 +80,27 @@ def scan_batches(
             behind = got.batches[-1].end
             if behind < slice_.end:
                 raw.ask_ahead(slice_.partition, behind, most_bytes=_FETCH_BYTES)
-            heads = [head_of(batch, where=where) for batch in got.batches]
-            for batch, (head, aborted) in zip(got.batches, told_apart(heads, got.aborted), strict=True):
-                if batch.base_offset >= slice_.end:
-                    break  # it came in the same fetch, and is nobody's to inflate here
-                if head.control is None and not aborted:
-                    delivery.add(batch)
-                    silence.begin(batch.end)
-                else:
-                    delivery.pass_over(batch)
-                    silence.pass_over(batch)
-            delivery.flush()
+            hand_over(got, delivery, silence, where=where)
     return delivery.holes.close(slice_.end)
+
+
+def hand_over(got: Fetched, delivery: Delivery, silence: Silence, *, where: str) -> None:
+    """What one fetch brought. `where`: topic and partition, for a sentence."""
+    end = delivery.slice_.end
+    heads = [head_of(batch, where=where) for batch in got.batches]
+    for batch, (head, aborted) in zip(got.batches, told_apart(heads, got.aborted), strict=True):
+        # Nothing lies between two batches: so a slice may end where none does.
+        delivery.pass_over(min(batch.base_offset, end))
+        if batch.base_offset >= end:
+            break  # it came in the same fetch, and is nobody's to inflate here
+        if head.control is None and not aborted:
+            delivery.add(batch)
+            silence.begin(batch.end)
+        else:
+            delivery.pass_over(batch.end)
+            silence.pass_over(batch)
+    if delivery.flush():
+        silence.wait_anew()
 
 
 def _fetch(raw: RawLog, slice_: OffsetRange, offset: Offset, epoch: LeaderEpoch | None) -> Fetched:
@@ -138,15 +147,17 @@ class Delivery:
         self.pending.append((batch, in_columns(batch, body)))
         self.pending_bytes += len(body)
 
-    def pass_over(self, batch: RawBatch) -> None:
-        """One that has no records for anybody."""
-        self.seen = max(self.seen, batch.end)
+    def pass_over(self, end: Offset) -> None:
+        """There are no records for anybody before this offset, but what waits."""
+        self.seen = max(self.seen, end)
 
-    def flush(self) -> None:
+    def flush(self) -> bool:
+        """Whether anything waited."""
         waiting, self.pending, self.pending_bytes = self.pending, [], 0
         if waiting:
             self._together(waiting)
         self.reached = max(self.reached, self.seen)
+        return bool(waiting)
 
     def _together(self, batches: list[tuple[RawBatch, BatchBody]]) -> None:
         records = find_records([body for _, body in batches])
@@ -208,7 +219,7 @@ def _side_by_side(records: RecordColumns) -> Iterator[Interval]:
         yield Offset(int(records.offsets[begin])), Offset(int(records.offsets[end - 1]) + 1)
 
 
-class _Silence:
+class Silence:
     """Since when nothing committed came: the silence that ends the client's reading, whatever is fetched meanwhile."""
 
     def __init__(self, source: Source, slice_: OffsetRange, clock: Callable[[], float]) -> None:
@@ -217,6 +228,10 @@ class _Silence:
 
     def begin(self, offset: Offset) -> None:
         self._since, self._passed = max(offset, self._slice.start), 0
+        self.wait_anew()
+
+    def wait_anew(self) -> None:
+        """What was done with records took its time, and was no silence."""
         self._until = self._clock() + self._source.idle_seconds
 
     @property

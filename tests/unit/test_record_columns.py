@@ -19,7 +19,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from consumers import pending_rows, record_sink
-from consumers.batch_scan import Delivery, records_of
+from consumers.batch_scan import Delivery, Silence, hand_over, records_of
 from consumers.byte_budget import RECORD_OVERHEAD, ByteBudget
 from consumers.landing import LandingWriter
 from consumers.range_scan import Source, _ClientEvents, _hand_out
@@ -32,15 +32,18 @@ from tests.builders.records import Letter, Lie, cut, letter, lied, metadata
 from tests.faults.killed_batch import die_at_record
 from tests.fuzz.kafka_targets import compressed
 from wavestitch.contracts.chunk_columns import parse_chunks
+from wavestitch.contracts.chunk_header import KNOWN
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
-from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.errors import Refused, Terminal
 from wavestitch.contracts.holes import HoleFinder
 from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding, IdPartitions
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.quantities import Offset, Partition
+from wavestitch.contracts.record_batches import AbortedTransaction
 from wavestitch.contracts.record_columns import BatchBody, find_records, number_texts
 from wavestitch.contracts.stop_rule import StopRule
 from wavestitch.kafka.raw_batches import RawBatch, split_batches
+from wavestitch.kafka.raw_log import Fetched
 
 FAR = span(0, 0, 1 << 40)
 SHA256 = ChunkProof("sha256")
@@ -80,6 +83,7 @@ ODD = [
     with_headers(*((n, None if n == "ws-crc" else v) for n, v in W1[0].headers)),
     with_headers(*((n, v and v.upper() if n == "ws-crc" else v) for n, v in waveform("w1", 99)[77].headers)),
     with_headers(*W1[0].headers, (b"\xff", b"no text")),
+    *(with_headers(*W1[0].headers, *[(name, value)] * n) for name in KNOWN for value, n in ((None, 1), (b"2", 2))),
     with_headers(*W1[0].headers, *((f"h{n}", b"") for n in range(70))),
     Letter(b"w" * 300, W1[0].headers, b"\0" * 4),
     Letter(b"w1", W1[0].headers, b""),
@@ -442,6 +446,65 @@ def test_records_of_a_part_are_those_of_the_whole() -> None:
     assert [message_at(part_, n, 0) for n in range(len(part_))] == [message_at(columns, n, 0) for n in range(45, 120)]
     assert columns.between(Offset(0), Offset(len(records))) is columns
     assert parse_chunks(part_).plain.all()
+
+
+# What a fetch brings.
+
+
+def delivery_of(slice_: OffsetRange, *, took: float = 0.0, passes: float = 0.0) -> tuple[Delivery, Silence, list[int]]:
+    """One that notes the offsets that it hands on. `took`: how long somebody looks at some of them; `passes`: so much
+    time between two looks at the clock."""
+    taken: list[int] = []
+
+    def take_columns(records: Any, _epoch: int) -> int:
+        taken.extend(records.offsets.tolist())
+        now[0] += took
+        return 0
+
+    def clock() -> float:
+        now[0] += passes
+        return now[0]
+
+    now = [0.0]
+    source = Source("ecg", "t", "", "g", 5.0)
+    delivery = Delivery(slice_, source, lambda *_: 0, take_columns, lambda *_: None, lambda _: None)
+    return delivery, Silence(source, slice_, clock), taken
+
+
+def test_a_slice_whose_last_offsets_lie_between_two_batches_comes_to_its_end() -> None:
+    letters = waveform("w", 40)
+    first = batch_of([Sent(r, n, 1000) for n, r in enumerate(letters)])
+    behind = batch_of([Sent(r, 60 + n, 1000) for n, r in enumerate(letters)])
+    delivery, silence, taken = delivery_of(span(0, 0, 50))
+    hand_over(Fetched([first, behind], [], 100), delivery, silence, where="here")
+    assert delivery.reached == 50
+    assert taken == list(range(40))
+    assert delivery.holes.close(Offset(50)) == [(40, 50)]
+
+
+def test_a_slice_before_the_first_batch_that_is_left_is_a_hole() -> None:
+    behind = batch_of([Sent(r, 60 + n, 1000) for n, r in enumerate(waveform("w", 40))])
+    delivery, silence, taken = delivery_of(span(0, 10, 50))
+    hand_over(Fetched([behind], [], 100), delivery, silence, where="here")
+    assert (delivery.reached, taken, delivery.holes.close(Offset(50))) == (50, [], [(10, 50)])
+
+
+def test_what_looking_at_records_takes_is_no_silence() -> None:
+    delivery, silence, taken = delivery_of(FAR, took=60.0)
+    hand_over(Fetched(side_by_side(waveform("w", 40)), [], 100), delivery, silence, where="here")
+    assert taken
+    assert not silence.is_over
+
+
+def test_aborted_records_are_silence_however_many_fetches_bring_them() -> None:
+    aborted = batch_of([Sent(r, n, 1000) for n, r in enumerate(waveform("w", 3))], attributes=16)
+    delivery, silence, taken = delivery_of(FAR, passes=2.0)
+    fetch = Fetched([aborted], [AbortedTransaction(-1, Offset(0))], 100)
+    for _ in range(2):
+        hand_over(fetch, delivery, silence, where="here")
+    with pytest.raises(Terminal, match="nothing was committed"):
+        hand_over(fetch, delivery, silence, where="here")
+    assert taken == []
 
 
 # What the client hands out.

@@ -22,6 +22,7 @@ from wavestitch.contracts.chunk_header import (
     H_META,
     H_SEQ,
     H_VERSION,
+    KNOWN,
     MAX_CHUNKS,
     MOST_DIGITS,
     MOST_SHARED,
@@ -35,7 +36,7 @@ from wavestitch.contracts.chunk_header import (
 from wavestitch.contracts.raw_headers import HEADER_OVERHEAD
 from wavestitch.contracts.record_columns import Ints, Places, RecordColumns, bytes_at, number_texts
 
-_CLAIMS = {n.encode(): n for n in (H_VERSION, H_ID, H_SEQ, H_COUNT, H_CRC, H_META, H_DIGEST)}
+_CLAIMS = {n.encode(): n for n in KNOWN}
 _CRC_DIGITS = 8
 _NEVER = SharedClaims("", -1, "", 1, 0, b"", None)
 """In the place of what is no chunk's: a count that no sequence number is below."""

@@ -40,7 +40,7 @@ H_VERSION, H_ID, H_SEQ, H_COUNT, H_CRC, H_META, H_DIGEST = (
     "ws-meta",
     "ws-digest",
 )
-_KNOWN = frozenset((H_VERSION, H_ID, H_SEQ, H_COUNT, H_CRC, H_META, H_DIGEST, H_SHA256, H_MAC))
+KNOWN = frozenset((H_VERSION, H_ID, H_SEQ, H_COUNT, H_CRC, H_META, H_DIGEST, H_SHA256, H_MAC))
 _HEX = b"0123456789abcdef"
 MOST_DIGITS = 10
 MOST_SHARED = MAX_META_BYTES + 2 * MAX_ID_BYTES + MOST_DIGITS + 32
@@ -240,7 +240,7 @@ def _claims(headers: Sequence[tuple[str, bytes | None]]) -> Mapping[str, bytes] 
         return found
     claims: dict[str, bytes] = {}
     for name, content in headers:
-        if name in _KNOWN:
+        if name in KNOWN:
             if name in claims:
                 return Rejection(Reason.BAD_HEADER, f"header {name} occurs more than once; allowed is once")
             if content is None:
