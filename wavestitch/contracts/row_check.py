@@ -95,7 +95,7 @@ def _check_rows(decision: Decision, rows: Iterable[StagedRows], topic_id: str) -
     off = {plain.ids[n].as_py(): int(times[n]) for n in np.flatnonzero(times != 1).tolist()}
     unlike = (seen - Counter(wanted.keys())) | (Counter(wanted.keys()) - seen)
     ids = [*plain.ids.to_pylist(), *wanted]
-    unsaid = Counter[str]()
+    unsaid: dict[str, int] = {}
     if sorted(ids) != list(decision.publish):
         decided, said = Counter(ids), Counter(decision.publish)
         unsaid = (decided - said) | (said - decided)
