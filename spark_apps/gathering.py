@@ -22,7 +22,7 @@ import xxhash
 
 from spark_apps.assignment import Assignment, Ints
 from spark_apps.landed_payload import LandedPayload, altered, locate_pieces
-from spark_apps.piece_proof import OtherPiece, prove_pieces
+from spark_apps.piece_proof import OtherPiece, PieceProof
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.sample_kinds import SampleType
@@ -30,7 +30,7 @@ from wavestitch.contracts.sample_types import fits_always, misfit, runs_of_forma
 from wavestitch.payload_store import PayloadStore
 
 Bytes = npt.NDArray[np.uint8]
-_AT_ONCE = 256 << 10
+_AT_ONCE = 512 << 10
 """Bytes of waveforms, or one larger waveform."""
 
 
@@ -70,6 +70,7 @@ class Gatherer:
         """`formats`: of each waveform's samples; `samples`: the type that they must fit. `payload`: has what is not in
         the files."""
         self._assignment = assignment
+        self._proof = PieceProof(assignment)
         self._formats = formats
         self._type = samples
         self._files = files
@@ -104,7 +105,7 @@ class Gatherer:
         # What is proven by CRC is digested while it is in the processor's cache.
         for first, end in _pack(a.sizes[lo:hi].tolist(), _AT_ONCE):
             some = memory.data[bounds[first] : bounds[end]]
-            other = prove_pieces(a, some, lo + first, lo + end)
+            other = self._proof.first_other(some, lo + first, lo + end)
             if other is not None:
                 raise self._altered(other)
             cuts = (bounds[first : end + 1] - bounds[first]).tolist()

@@ -26,6 +26,7 @@ from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.reasons import Fate, Reason
 
 _AT_ONCE = 1 << 16
+_ESCAPED = np.frombuffer(b"'\"\\", np.uint8)
 _HEX = np.array([f"{n:02x}".encode() for n in range(256)], "S2")
 
 
@@ -81,7 +82,7 @@ class Fates(Sequence[ChunkFate]):
     def update(self, seal: Any) -> None:
         """Have a digest go over all of them, a line each."""
         table, odd = self.plain.table, np.empty(0, np.int64)
-        ids = pa.array([repr(i) for i in table.ids.to_pylist()], TEXT) if len(self.plain) else pa.array([], TEXT)
+        ids = _as_repr(table.ids) if len(self.plain) else pa.array([], TEXT)
         for start in range(0, len(self), _AT_ONCE):
             some = self.order[start : start + _AT_ONCE]
             rows, odd = some[some >= 0], ~some[some < 0]
@@ -188,6 +189,15 @@ def _plain_lines(table: ChunkTable, ids: pa.Array, rows: Rows) -> pa.Array:
     return pc.binary_join_element_wise(
         *(pa.scalar(s, TEXT) if isinstance(s, str) else s for s in said), pa.scalar(" ", TEXT)
     )
+
+
+def _as_repr(texts: pa.Array) -> pa.Array:
+    """Each as `repr` has it: printable ASCII without quotes and backslashes is itself, in quotes."""
+    data = np.frombuffer(_bytes_of(texts), np.uint8)
+    if len(data) and (data.min() < ord(" ") or data.max() > ord("~") or np.isin(data, _ESCAPED).any()):
+        return pa.array([repr(i) for i in texts.to_pylist()], TEXT)
+    quote = pa.scalar("'", TEXT)
+    return pc.binary_join_element_wise(quote, texts, quote, pa.scalar("", TEXT))
 
 
 def _text(numbers: Any) -> pa.Array:

@@ -8,7 +8,7 @@ Both make one decision: `tests/both_ways.py` compares them wherever the tests de
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,11 +19,12 @@ import pyarrow as pa
 
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.chunk_table import NONE, TEXT, ChunkTable, Column, Rows, are_among
-from wavestitch.contracts.fates import AllStitched, Evidence
+from wavestitch.contracts.fates import AllStitched, Evidence, Stitched
 from wavestitch.contracts.held import HeldChunk, PublishedWaveform
 from wavestitch.contracts.metadata_columns import read_metadata
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.quantities import milliseconds
+from wavestitch.contracts.stitched_waveforms import StitchedWaveforms
 from wavestitch.contracts.stream import Limits
 
 _FAR_MS = 1 << 61
@@ -102,10 +103,15 @@ def find_plain(
     if plan.promotion is not None:
         odd |= ~are_among(table.ids, plan.promotion.ids)
     if not isinstance(evidence.stitched, AllStitched):
-        good = [i for i, s in evidence.stitched.items() if s.reason is None]
-        odd |= ~are_among(table.ids, good)
+        odd |= ~are_among(table.ids, _good(evidence.stitched))
     chosen = table.valid & ~np.append(odd, True)[table.waveform]
     return _whole(_in_order(table, chosen), plan) if chosen.any() else no_plain(table)
+
+
+def _good(stitched: Mapping[str, Stitched]) -> Collection[str] | pa.Array:
+    if isinstance(stitched, StitchedWaveforms):
+        return stitched.good
+    return [i for i, s in stitched.items() if s.reason is None]
 
 
 def _in_order(table: ChunkTable, chosen: Chosen) -> PlainWaveforms:
