@@ -8,6 +8,7 @@ out of the order, which is that of the places.
 from __future__ import annotations
 
 import hashlib
+from binascii import hexlify
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,6 @@ from wavestitch.contracts.reasons import Fate, Reason
 
 _AT_ONCE = 1 << 16
 _ESCAPED = np.frombuffer(b"'\"\\", np.uint8)
-_HEX = np.array([f"{n:02x}".encode() for n in range(256)], "S2")
 
 
 class Fates(Sequence[ChunkFate]):
@@ -206,7 +206,8 @@ def _text(numbers: Any) -> pa.Array:
 
 def _hex(pieces: Any) -> pa.Array:
     ends = np.arange(len(pieces) + 1, dtype=np.int64) * 64
-    return pa.LargeStringArray.from_buffers(len(pieces), pa.py_buffer(ends), pa.py_buffer(_HEX[pieces]))
+    digits = hexlify(pieces.tobytes())
+    return pa.LargeStringArray.from_buffers(len(pieces), pa.py_buffer(ends), pa.py_buffer(digits))
 
 
 def _bytes_of(lines: pa.Array) -> Any:
