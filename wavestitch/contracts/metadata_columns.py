@@ -111,10 +111,11 @@ class _Found:
         rest = np.zeros((len(texts), -(-texts.shape[1] // 8) * 8), np.uint8)
         rest[:, : texts.shape[1]] = texts
         rest[:, begin:end] = 0
-        sums = rest.view(np.uint64) @ _WEIGHTS[: rest.shape[1] // 8]
+        words = rest.view(np.uint64)
+        sums = words @ _WEIGHTS[: words.shape[1]]
         _, first, group = np.unique(sums, return_index=True, return_inverse=True)
         # The sums only say which are worth comparing.
-        same = (rest == rest[first[group]]).all(axis=1) & (starts >= 0) & (starts <= MAX_TIME_NS)
+        same = (words == words[first[group]]).all(axis=1) & (starts >= 0) & (starts <= MAX_TIME_NS)
         other = first.copy()
         differs = np.flatnonzero(same & (starts != starts[first[group]]))
         other[group[differs]] = differs
