@@ -50,23 +50,21 @@ Ints = npt.NDArray[np.int64]
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """The waveforms of one task. Pieces of waveform `w` are `[first[w], first[w + 1])` of the arrays in `pieces`;
-    `sizes` are payload bytes per waveform."""
+    `sizes` are payload bytes per waveform. Texts are arrays of Arrow; of the digests of pieces, `pieces` has numbers
+    among `piece_digests`, negative where there is none."""
 
-    waveform_ids: list[str]
-    metas: list[str]
-    digests: list[str | None]
+    waveform_ids: pa.Array
+    metas: pa.Array
+    digests: pa.Array
     first: Ints
     pieces: dict[str, Any]
+    piece_digests: pa.Array
     sizes: Ints
 
-    def piece_counts(self) -> list[int]:
-        return [int(n) for n in np.diff(self.first)]
-
-    def record_times(self) -> list[tuple[int, int]]:
+    def record_times(self) -> tuple[Ints, Ints]:
         """Least and greatest record time per waveform, ms."""
         times, first = self.pieces["timestamp_ms"], self.first[:-1]
-        least, greatest = np.minimum.reduceat(times, first), np.maximum.reduceat(times, first)
-        return list(zip(least.tolist(), greatest.tolist(), strict=True))
+        return np.minimum.reduceat(times, first), np.maximum.reduceat(times, first)
 
 
 def write_assignment(folder: Path, waves: StitchTable) -> str:
@@ -106,13 +104,16 @@ def read_assignment(path: Path) -> Assignment:
     first: Ints = np.concatenate(([0], np.cumsum(lists.value_lengths().to_numpy(), dtype=np.int64)))
     # Digests of 32 bytes as numbers, too: of an array of bytes objects each would be an object.
     columns = {name: flat.field(i) for i, (name, _) in enumerate(_PIECE)}
+    digests = columns["digest"].dictionary_encode()
     pieces = {n: _values(n, c) for n, c in columns.items()}
+    pieces["digest"] = digests.indices.fill_null(-1).to_numpy()
     return Assignment(
-        waveform_ids=table.column("waveform_id").to_pylist(),
-        metas=table.column("meta").to_pylist(),
-        digests=table.column("digest").to_pylist(),
+        waveform_ids=table.column("waveform_id").combine_chunks(),
+        metas=table.column("meta").combine_chunks(),
+        digests=table.column("digest").combine_chunks(),
         first=first,
         pieces=pieces,
+        piece_digests=digests.dictionary,
         sizes=np.add.reduceat(pieces["length"], first[:-1], dtype=np.int64),
     )
 
@@ -126,9 +127,7 @@ def _column(values: Any, kind: Any) -> Any:
 
 
 def _values(name: str, column: Any) -> Any:
-    if name == "digest":
-        return column.to_pylist()
-    if name == "topic_id":
+    if name in ("digest", "topic_id"):
         return column
     return _digests(column) if name == "piece" else column.to_numpy()
 

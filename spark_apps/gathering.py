@@ -7,28 +7,31 @@ whose digest is not the producer's, or that does not fit the table's type exactl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 import xxhash
 
 from spark_apps.assignment import Assignment, Ints
 from spark_apps.landed_payload import LandedPayload, altered, locate_pieces
-from wavestitch.contracts.chunk_header import behind_sequence, crc32, crc_of_id
+from spark_apps.piece_proof import OtherPiece, PieceProof
 from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.sample_kinds import SampleType
-from wavestitch.contracts.sample_types import misfit
+from wavestitch.contracts.sample_types import fits_always, misfit, runs_of_formats
 from wavestitch.payload_store import PayloadStore
 
 Bytes = npt.NDArray[np.uint8]
-_NUMBERS = ("length", "crc", "count")
+_AT_ONCE = 512 << 10
+"""Bytes of waveforms, or one larger waveform."""
 
 
 class Refusal(NamedTuple):
@@ -44,7 +47,7 @@ class Group:
     `waveforms[i]` is bytes `[bounds[i], bounds[i + 1])` of `data`, `digests` (XXH3-128) are theirs; `refused` has
     the others."""
 
-    waveforms: list[int]
+    waveforms: Ints
     data: Bytes
     bounds: Ints
     digests: list[str]
@@ -58,7 +61,7 @@ class Gatherer:
         self,
         assignment: Assignment,
         files: Sequence[Path],
-        formats: Sequence[str],
+        formats: Sequence[str] | npt.NDArray[np.str_],
         *,
         samples: SampleType,
         group_bytes: int,
@@ -67,6 +70,7 @@ class Gatherer:
         """`formats`: of each waveform's samples; `samples`: the type that they must fit. `payload`: has what is not in
         the files."""
         self._assignment = assignment
+        self._proof = PieceProof(assignment)
         self._formats = formats
         self._type = samples
         self._files = files
@@ -96,56 +100,54 @@ class Gatherer:
 
     def _gather(self, memory: Bytes, lo: int, hi: int) -> Group:
         a = self._assignment
-        kept: list[int] = []
-        bounds = [0]
+        bounds = np.concatenate(([0], np.cumsum(a.sizes[lo:hi])))
         digests: list[str] = []
+        # What is proven by CRC is digested while it is in the processor's cache.
+        for first, end in _pack(a.sizes[lo:hi].tolist(), _AT_ONCE):
+            some = memory.data[bounds[first] : bounds[end]]
+            other = self._proof.first_other(some, lo + first, lo + end)
+            if other is not None:
+                raise self._altered(other)
+            cuts = (bounds[first : end + 1] - bounds[first]).tolist()
+            digests += [xxhash.xxh3_128_hexdigest(some[b:e]) for b, e in pairwise(cuts)]
+        refused = self._refusals(lo, hi, digests, memory, bounds)
+        return _without(Group(np.arange(lo, hi), memory[: bounds[-1]], bounds, digests, refused))
+
+    def _refusals(self, lo: int, hi: int, digests: Sequence[str], memory: Bytes, bounds: Ints) -> dict[int, Refusal]:
         refused: dict[int, Refusal] = {}
-        begin = 0
-        cut = slice(a.first[lo], a.first[hi])
-        pieces = zip(*(a.pieces[n][cut].tolist() for n in _NUMBERS), a.pieces["digest"][cut], strict=True)
-        for w in range(lo, hi):
-            end = begin + int(a.sizes[w])
-            digest = self._prove(w, memory.data[begin:end], islice(pieces, int(a.first[w + 1] - a.first[w])))
-            refusal = self._refusal(w, digest, memory[begin:end])
-            if refusal is not None:
-                refused[w] = refusal
-            else:
-                to = bounds[-1]
-                if to != begin:  # one before it was refused
-                    memory[to : to + end - begin] = memory[begin:end]
-                kept.append(w)
-                digests.append(digest)
-                bounds.append(to + end - begin)
-            begin = end
-        return Group(kept, memory[: bounds[-1]], np.array(bounds, np.int64), digests, refused)
+        said = self._assignment.digests.slice(lo, hi - lo)
+        unlike = pc.not_equal(said, pa.array(digests, said.type)).fill_null(False)
+        for n in np.flatnonzero(np.asarray(unlike)).tolist():
+            evidence = f"ws-digest says {said[n].as_py()}, the waveform's bytes give {digests[n]}"
+            refused[lo + n] = Refusal(Reason.DIGEST_MISMATCH, evidence)
+        for first, end, sample_format in runs_of_formats(self._formats[lo:hi]):
+            for n in range(first, 0 if fits_always(sample_format, self._type) else end):
+                why = misfit(memory[bounds[n] : bounds[n + 1]], sample_format, self._type)
+                if why is not None:
+                    refused.setdefault(lo + n, Refusal(Reason.MISFIT, why))
+        return refused
 
-    def _refusal(self, w: int, digest: str, sent: Bytes) -> Refusal | None:
-        said = self._assignment.digests[w]
-        if said not in (None, digest):
-            evidence = f"ws-digest says {said}, the waveform's bytes give {digest}"
-            return Refusal(Reason.DIGEST_MISMATCH, evidence)
-        why = misfit(sent, self._formats[w], self._type)
-        return None if why is None else Refusal(Reason.MISFIT, why)
+    def _altered(self, other: OtherPiece) -> Altered:
+        file, row, crc = (int(self._assignment.pieces[n][other.piece]) for n in ("file", "row", "crc"))
+        return altered(self._files[file], row, f"the chunk was landed with CRC {crc:08x} and now has {other.crc:08x}")
 
-    def _prove(self, w: int, samples: memoryview, pieces: Iterable[tuple[int, int, int, str | None]]) -> str:
-        """Compare the pieces of a waveform with the CRCs they were landed with; its digest."""
-        meta, of_id = self._assignment.metas[w].encode(), crc_of_id(self._assignment.waveform_ids[w].encode())
-        begin, said, behind = 0, (-2, ""), b""
-        for seq, (length, crc, count, digest) in enumerate(pieces):
-            if (count, digest or "") != said:  # nearly all pieces of a waveform say the same
-                said = count, digest or ""
-                behind = behind_sequence(b"" if count < 0 else b"%d" % count, meta, said[1].encode())
-            end = begin + length
-            seen = crc32(samples[begin:end], crc32(b"%d%b" % (seq, behind), of_id)) & 0xFFFFFFFF
-            if seen != crc:
-                raise self._altered(w, seq, seen)
-            begin = end
-        return xxhash.xxh3_128_hexdigest(samples)
 
-    def _altered(self, w: int, seq: int, seen: int) -> Altered:
-        piece = int(self._assignment.first[w]) + seq
-        file, row, crc = (int(self._assignment.pieces[n][piece]) for n in ("file", "row", "crc"))
-        return altered(self._files[file], row, f"the chunk was landed with CRC {crc:08x} and now has {seen:08x}")
+def _without(group: Group) -> Group:
+    """The group with what is refused closed up."""
+    if not group.refused:
+        return group
+    kept, digests, bounds, to = [], [], [0], 0
+    for n, w in enumerate(group.waveforms.tolist()):
+        begin, end = int(group.bounds[n]), int(group.bounds[n + 1])
+        if w in group.refused:
+            continue
+        if to != begin:
+            group.data[to : to + end - begin] = group.data[begin:end]
+        to += end - begin
+        kept.append(w)
+        digests.append(group.digests[n])
+        bounds.append(to)
+    return Group(np.array(kept, np.int64), group.data[:to], np.array(bounds, np.int64), digests, group.refused)
 
 
 def _pack(sizes: Sequence[int], group_bytes: int) -> list[tuple[int, int]]:

@@ -135,11 +135,9 @@ def locate_pieces(assignment: Assignment, files: Sequence[Path], payload: Payloa
         beyond = np.flatnonzero((rows < 0) | (rows >= (ends[-1] if len(ends) else 0)))
         if len(beyond):
             raise altered(files[n], int(rows[beyond[0]]), "the file has no such row")
-        at = np.searchsorted(ends, rows, side="right")
-        for i in np.unique(at).tolist():
-            here = at == i
-            local = rows[here] - (ends[i] - (len(batches[i]) - 1))
-            begin[mine[here]], end[mine[here]] = batches[i][local], batches[i][local + 1]
+        # Each batch before a row's own has one place more than it has rows.
+        places, at = np.concatenate(batches), rows + np.searchsorted(ends, rows, side="right")
+        begin[mine], end[mine] = places[at], places[at + 1]
     wrong = np.flatnonzero((begin < 0) | (end - begin != length))
     if len(wrong):
         i = int(wrong[0])

@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from spark_apps.leave_error import leave_error
 from spark_apps.outcome import disk_trouble, read_outcomes, run_task
 from spark_apps.spark_errors import brief
+from spark_apps.without_pandas import go_without_pandas
 from wavestitch.contracts.errors import Transient, WavestitchError
 from wavestitch.contracts.stitch_job import StitchJob, StitchReport, stitch_job_from_json
 from wavestitch.plain_files import plain_text
@@ -36,6 +37,7 @@ def stitch_on_spark(spark: SparkContext, job: StitchJob) -> StitchReport:
     def run(number: int) -> str:
         # In the worker: it has payload in memory, which has no place in a core file.
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        go_without_pandas()
         return run_task(job, job.assignments[number])
 
     outcomes = spark.parallelize(range(tasks), tasks).map(run).collect() if tasks else []

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from spark_apps.assignment import Assignment
+from spark_apps.assignment import Assignment, Ints
 from spark_apps.gathering import Group, Refusal
 from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
 from wavestitch.contracts.errors import Altered
+from wavestitch.contracts.metadata_columns import MetadataColumns, read_metadata
 from wavestitch.contracts.row_proof import FROM_METADATA
 from wavestitch.contracts.rows import CHUNK_STRUCT, STITCHED, published_schema
-from wavestitch.contracts.sample_metrics import SampleMetrics, physical_range
+from wavestitch.contracts.sample_metrics import MetricColumns
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Of any type: without samples all are the same.
@@ -28,113 +30,144 @@ _LEAST_MS = int((datetime.min.replace(tzinfo=UTC) - _EPOCH).total_seconds()) * 1
 _END_MS = int((datetime.max.replace(tzinfo=UTC) - _EPOCH).total_seconds()) * 1000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Waveforms:
     """What an assignment says of its waveforms, by ordinal, before a byte of payload is touched."""
 
     assignment: Assignment
-    metadata: list[Metadata]
-    sample_counts: list[int]
-    piece_counts: list[int]
-    record_times: list[tuple[int, int]]
+    said: MetadataColumns
+    formats: npt.NDArray[np.str_]
+    sample_counts: Ints
+
+    def texts(self, what: Callable[[Metadata], str]) -> pa.Array:
+        """Of every waveform, what its metadata say beside the start."""
+        return pa.array([what(m) for m in self.said.said], pa.string()).take(pa.array(self.said.form))
+
+    def numbers(self, what: Callable[[Metadata], float]) -> npt.NDArray[np.float64]:
+        return self.said.of_each(what, np.float64)
 
 
 def describe_waveforms(assignment: Assignment) -> Waveforms:
     """Raises `Altered` where the metadata are not what a reader lets through."""
-    metadata = [_metadata(m) for m in assignment.metas]
-    sizes = assignment.sizes.tolist()
-    counts = [size // m.sample_bytes for size, m in zip(sizes, metadata, strict=True)]
-    return Waveforms(assignment, metadata, counts, assignment.piece_counts(), assignment.record_times())
+    said = read_metadata(assignment.metas)
+    if len(wrong := np.flatnonzero(said.form < 0)):
+        found = parse_metadata(assignment.metas[int(wrong[0])].as_py())
+        raise Altered(f"an assignment has metadata that no reader lets through ({found}); run the step again")
+    formats = said.of_each(lambda m: m.sample_format, np.str_, "")
+    return Waveforms(assignment, said, formats, assignment.sizes // said.of_each(lambda m: m.sample_bytes, np.int64))
 
 
-def published_rows(
-    waves: Waveforms, group: Group, metrics: dict[int, SampleMetrics], *, topic_id: str, plan_id: str
-) -> pa.Table:
+def published_rows(waves: Waveforms, group: Group, metrics: MetricColumns, *, topic_id: str, plan_id: str) -> pa.Table:
     """The proven waveforms of a group, in order, as `published_schema` has them, but for their samples."""
     kept = group.waveforms
-    about = [waves.metadata[w] for w in kept]
-    measured = [metrics[w] for w in kept]
-    counts = [waves.sample_counts[w] for w in kept]
-    times = [waves.record_times[w] for w in kept]
+    a, measured = waves.assignment, metrics.taken(kept)
+    least_time, greatest_time = (_timestamps(_within_calendar(t[kept]), "ms") for t in a.record_times())
     columns: dict[str, Any] = {
-        "waveform_id": [waves.assignment.waveform_ids[w] for w in kept],
-        **{name: [of(m, n) for m, n in zip(about, counts, strict=True)] for name, of in FROM_METADATA.items()},
-        "sample_count": counts,
-        "meta": [waves.assignment.metas[w] for w in kept],
+        "waveform_id": a.waveform_ids.take(pa.array(kept)),
+        **from_metadata(waves.said.taken(kept), waves.sample_counts[kept]),
+        "sample_count": waves.sample_counts[kept],
+        "meta": a.metas.take(pa.array(kept)),
         "digest": group.digests,
-        "sample_min": [m.least for m in measured],
-        "sample_max": [m.greatest for m in measured],
-        "nonfinite_count": [m.nonfinite for m in measured],
-        "chunk_count": [waves.piece_counts[w] for w in kept],
-        "chunks": _chunks(waves.assignment, kept, topic_id),
-        "topic_id": [topic_id] * len(kept),
-        "first_record_time": _timestamps([_within_calendar(t[0]) for t in times], "ms"),
-        "last_record_time": _timestamps([_within_calendar(t[1]) for t in times], "ms"),
-        "plan_id": [plan_id] * len(kept),
+        "sample_min": _ends(measured.least),
+        "sample_max": _ends(measured.greatest),
+        "nonfinite_count": measured.nonfinite,
+        "chunk_count": np.diff(a.first)[kept],
+        "chunks": _chunks(a, kept, topic_id),
+        "topic_id": pa.repeat(pa.scalar(topic_id, pa.string()), len(kept)),
+        "first_record_time": least_time,
+        "last_record_time": greatest_time,
+        "plan_id": pa.repeat(pa.scalar(plan_id, pa.string()), len(kept)),
     }
     return _table(columns, _WITHOUT_SAMPLES)
 
 
+def from_metadata(said: MetadataColumns, counts: Ints) -> dict[str, Any]:
+    """The columns of `FROM_METADATA`, of waveforms of so many samples."""
+    lasts = said.start_ns + _lengths_ns(said, counts)
+    found: dict[str, Any] = {
+        "start_time": said.start_ns // 1000,
+        "start_time_ns": said.start_ns,
+        "end_time": lasts // 1000,
+    }
+    at = pa.array(said.form)
+    for name, of in FROM_METADATA.items():
+        if name not in found:
+            kind = _WITHOUT_SAMPLES.field(name).type
+            found[name] = pa.array([of(m, 0) for m in said.said], kind).take(at)
+    return found
+
+
+def _lengths_ns(said: MetadataColumns, counts: Ints) -> Ints:
+    """From the first sample to the last one, by the rule of `Metadata`, of each form and number of samples once."""
+    most = int(counts.max(initial=0)) + 1
+    pairs, at = np.unique(said.form * most + counts, return_inverse=True)
+    each = ((said.said[p // most], p % most) for p in pairs.tolist())
+    return np.array([m.end_time_ns(n) - m.start_time_ns for m, n in each], np.int64)[at]
+
+
 def stitched_rows(
-    waves: Waveforms,
-    metrics: dict[int, SampleMetrics],
-    *,
-    rows: dict[int, int],
-    refused: dict[int, Refusal],
-    file: str | None,
+    waves: Waveforms, metrics: MetricColumns, *, rows: Ints, refused: Mapping[int, Refusal], file: str | None
 ) -> pa.Table:
-    """One `STITCHED` row per waveform of the assignment; `rows` says where in `file` those are that were written."""
-    ordinals = range(len(waves.metadata))
-    nothing = SampleMetrics(None, None, None)
-    measured = [metrics.get(w, nothing) for w in ordinals]
-    physical = [physical_range(a, m) for a, m in zip(measured, waves.metadata, strict=True)]
-    about = waves.metadata
+    """One `STITCHED` row per waveform of the assignment; `rows` says where in `file` each is, and is negative of what
+    was not written."""
+    a, said = waves.assignment, waves.said
+    low, high = metrics.in_units(waves.numbers(lambda m: m.baseline), waves.numbers(lambda m: m.adc_gain))
+    rates, none, unwritten = waves.numbers(lambda m: m.sampling_rate_hz), np.isnan(metrics.least), rows < 0
     columns: dict[str, Any] = {
-        "waveform_id": waves.assignment.waveform_ids,
-        "reason": [refused[w].reason.value if w in refused else None for w in ordinals],
-        "evidence": [refused[w].evidence if w in refused else None for w in ordinals],
-        "file": [file if w in rows else None for w in ordinals],
-        "row": [rows.get(w) for w in ordinals],
-        "day": pa.array([m.start_time_ns // _DAY_NS for m in about], pa.int32()).view(pa.date32()),
-        "byte_length": waves.assignment.sizes.tolist(),
-        "source": [m.source for m in about],
-        "channel": [m.channel for m in about],
-        "start_time": _timestamps([m.start_time_ns // 1000 for m in about], "us"),
-        "duration_s": [n / m.sampling_rate_hz for m, n in zip(about, waves.sample_counts, strict=True)],
-        "sampling_rate_hz": [m.sampling_rate_hz for m in about],
-        "sample_format": [m.sample_format for m in about],
-        "units": [m.units for m in about],
+        "waveform_id": a.waveform_ids,
+        "reason": _of_some(len(rows), {w: r.reason.value for w, r in refused.items()}),
+        "evidence": _of_some(len(rows), {w: r.evidence for w, r in refused.items()}),
+        "file": pa.array([file], pa.string()).take(pa.array(np.zeros(len(rows), np.int64), mask=unwritten)),
+        "row": pa.array(rows, mask=unwritten),
+        "day": pa.array((said.start_ns // _DAY_NS).astype(np.int32)).view(pa.date32()),
+        "byte_length": a.sizes,
+        "source": waves.texts(lambda m: m.source),
+        "channel": waves.texts(lambda m: m.channel),
+        "start_time": said.start_ns // 1000,
+        "duration_s": waves.sample_counts / rates,
+        "sampling_rate_hz": rates,
+        "sample_format": waves.texts(lambda m: m.sample_format),
+        "units": waves.texts(lambda m: m.units),
         "sample_count": waves.sample_counts,
-        "nonfinite_count": [m.nonfinite for m in measured],
-        "sample_min": [m.least for m in measured],
-        "sample_max": [m.greatest for m in measured],
-        "physical_min": [p[0] for p in physical],
-        "physical_max": [p[1] for p in physical],
-        "chunk_count": waves.piece_counts,
+        "nonfinite_count": pa.array(metrics.nonfinite, mask=metrics.nonfinite < 0),
+        "sample_min": _ends(metrics.least),
+        "sample_max": _ends(metrics.greatest),
+        "physical_min": pa.array(low, mask=none),
+        "physical_max": pa.array(high, mask=none),
+        "chunk_count": np.diff(a.first),
     }
     return _table(columns, STITCHED)
 
 
-def _metadata(meta: str) -> Metadata:
-    found = parse_metadata(meta)
-    if isinstance(found, str):
-        raise Altered(f"an assignment has metadata that no reader lets through ({found}); run the step again")
-    return found
+def _of_some(count: int, texts: Mapping[int, str]) -> pa.Array:
+    found = np.full(count, -1, np.int64)
+    found[list(texts)] = np.arange(len(texts))
+    return pa.array([*texts.values()], pa.string()).take(pa.array(found, mask=found < 0))
 
 
-def _within_calendar(time_ms: int) -> int | None:
-    return time_ms if _LEAST_MS <= time_ms < _END_MS else None
+def _ends(found: npt.NDArray[np.float64]) -> pa.Array:
+    return pa.array(found, mask=np.isnan(found))
 
 
-def _timestamps(times: Sequence[int | None], unit: str) -> Any:
-    return pa.array(times, pa.int64()).view(pa.timestamp(unit, tz="UTC"))
+def _within_calendar(times_ms: Ints) -> pa.Array:
+    return pa.array(times_ms, mask=(times_ms < _LEAST_MS) | (times_ms >= _END_MS))
 
 
-def _table(columns: dict[str, Any], schema: Any) -> pa.Table:
-    ready = (pa.Array, pa.ChunkedArray)
-    return pa.table(
-        [c if isinstance(c := columns[f.name], ready) else pa.array(c, f.type) for f in schema], schema=schema
-    )
+def _timestamps(times: pa.Array, unit: str) -> pa.Array:
+    return times.view(pa.timestamp(unit, tz="UTC"))
+
+
+def _table(columns: Mapping[str, Any], schema: Any) -> pa.Table:
+    """Of each column an array of its type, or numbers and texts to be one."""
+    return pa.table([_ready(columns[f.name], f.type) for f in schema], schema=schema)
+
+
+def _ready(values: Any, kind: Any) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
+    if pa.types.is_timestamp(kind):
+        return _timestamps(pa.array(values, pa.int64()), kind.unit)
+    return pa.array(values, kind)
 
 
 def _column(values: Any, kind: Any) -> Any:
@@ -145,14 +178,14 @@ def _column(values: Any, kind: Any) -> Any:
     return pa.BinaryArray.from_buffers(kind, len(values), [None, pa.py_buffer(ends), pa.py_buffer(values.tobytes())])
 
 
-def _chunks(assignment: Assignment, kept: Sequence[int], topic_id: str) -> Any:
+def _chunks(assignment: Assignment, kept: Ints, topic_id: str) -> Any:
     """Of what was held before the batch the topic may be another one than the batch's."""
-    first = assignment.first
-    pieces = np.concatenate([np.arange(first[w], first[w + 1]) for w in kept])
+    sizes = np.diff(assignment.first)[kept]
+    ends = np.concatenate(([0], np.cumsum(sizes)))
+    pieces = np.repeat(assignment.first[kept] - ends[:-1], sizes) + np.arange(ends[-1])
     topics = assignment.pieces["topic_id"].take(pa.array(pieces)).fill_null(topic_id)
     others = [_column(assignment.pieces[f.name][pieces], f.type) for f in CHUNK_STRUCT if f.name != "topic_id"]
     fields = [topics, *others]
-    ends = np.cumsum([0, *(first[w + 1] - first[w] for w in kept)])
     return pa.ListArray.from_arrays(
         pa.array(ends, pa.int32()),
         pa.StructArray.from_arrays(fields, fields=list(CHUNK_STRUCT)),

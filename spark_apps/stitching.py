@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from spark_apps.assignment import Assignment, read_assignment
 from spark_apps.gathering import Gatherer, Group, Refusal
 from spark_apps.stitched_rows import describe_waveforms, published_rows, stitched_rows
 from wavestitch.contracts.rows import STITCHED
-from wavestitch.contracts.sample_metrics import SampleMetrics, measure_samples
+from wavestitch.contracts.sample_metrics import MetricColumns, measure_samples
 from wavestitch.contracts.stitch_job import StitchJob, StitchResult
 from wavestitch.modes import make_folder
 from wavestitch.parquet.published_file import PublishedFile
@@ -42,7 +44,7 @@ def stitch_assignment(job: StitchJob, assignment: str) -> StitchResult:
         file=file,
         file_bytes=file_bytes,
         file_digest=file_digest,
-        rows=len(task.rows),
+        rows=task.written,
         refused=len(task.refused),
         chunks=len(task.assignment.pieces["row"]),
         payload_bytes=int(task.assignment.sizes.sum()),
@@ -56,24 +58,29 @@ class _Task:
         self.job = job
         self.assignment = assignment
         self.waves = describe_waveforms(assignment)
-        self.metrics: dict[int, SampleMetrics] = {}
-        self.rows: dict[int, int] = {}
+        self.metrics = MetricColumns.unmeasured(len(assignment.sizes))
+        self.rows = np.full(len(assignment.sizes), -1, np.int64)
+        self.written = 0
         self.refused: dict[int, Refusal] = {}
 
     def write_waveforms(self, assignment: str) -> tuple[str | None, int, str]:
         """Name, bytes and digest of the Parquet file; no name where no waveform was to be written."""
         files = [Path(self.job.folder) / f for f in self.job.files]
-        formats = [m.sample_format for m in self.waves.metadata]
         store = None if self.job.payload is None else open_payload_store(self.job.payload)
         gatherer = Gatherer(
-            self.assignment, files, formats, samples=self.job.samples, group_bytes=GROUP_BYTES, payload=store
+            self.assignment,
+            files,
+            self.waves.formats,
+            samples=self.job.samples,
+            group_bytes=GROUP_BYTES,
+            payload=store,
         )
         output = Path(self.job.output_folder)
         make_folder(output)
         stem = f"{self.job.plan_id[:16]}-{_short(assignment)}"
         name, size, digest = write_digested(
             output,
-            lambda digest: f"{stem}-{digest}.parquet" if self.rows else None,
+            lambda digest: f"{stem}-{digest}.parquet" if self.written else None,
             lambda staged: self._write_groups(gatherer, staged),
             large=True,
         )
@@ -91,20 +98,20 @@ class _Task:
     def _write_groups(self, gatherer: Gatherer, staged: DigestingFile) -> None:
         file = PublishedFile(staged, SamplePages(self.job.samples, self.job.encoding))
         for group in gatherer.groups():
-            formats = [self.waves.metadata[w].sample_format for w in group.waveforms]
+            formats = self.waves.formats[group.waveforms]
             self._take(group, formats)
-            if group.waveforms:
+            if len(group.waveforms):
                 rows = published_rows(
                     self.waves, group, self.metrics, topic_id=self.job.topic_id, plan_id=self.job.plan_id
                 )
                 file.write_group(rows, SentSamples(group.data, group.bounds, formats, self.job.samples))
         file.close()
 
-    def _take(self, group: Group, formats: list[str]) -> None:
+    def _take(self, group: Group, formats: npt.NDArray[np.str_]) -> None:
         self.refused |= group.refused
-        self.metrics.update(zip(group.waveforms, measure_samples(group.data, group.bounds, formats), strict=True))
-        for w in group.waveforms:
-            self.rows[w] = len(self.rows)
+        self.metrics.put(group.waveforms, measure_samples(group.data, group.bounds, formats))
+        before, self.written = self.written, self.written + len(group.waveforms)
+        self.rows[group.waveforms] = np.arange(before, self.written)
 
 
 def _short(assignment: str) -> str:

@@ -5,11 +5,12 @@ For a Spark that stays (`spark.python.daemon.module`): each worker would import 
 
 from __future__ import annotations
 
+import pandas
 from pyspark.daemon import manager
 
 from spark_apps import remote_task
 
-__all__ = ["remote_task"]
+__all__ = ["pandas", "remote_task"]  # Arrow imports pandas with the first array of numbers
 
 if __name__ == "__main__":
     manager()

@@ -29,7 +29,7 @@ from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.row_proof import FROM_METADATA
 from wavestitch.contracts.rows import LANDING, published_schema
 from wavestitch.contracts.sample_kinds import Encoding, SampleType
-from wavestitch.contracts.sample_metrics import measure_samples
+from wavestitch.contracts.sample_metrics import measure_waveform
 from wavestitch.parquet.published_file import PublishedFile
 from wavestitch.parquet.sample_pages import SamplePages, typed_samples
 from wavestitch.tables.stream_tables import StreamTables
@@ -72,7 +72,7 @@ def published_row(
     metadata = parse_metadata(meta)
     assert isinstance(metadata, Metadata), metadata
     sent = raw.tobytes()
-    (metrics,) = measure_samples(np.frombuffer(sent, np.uint8), np.array([0, len(sent)]), [sample_format])
+    metrics = measure_waveform(sent, sample_format)
     values = [sent[a:b] for a, b in pairwise(len(sent) * n // max(chunks, 1) for n in range(chunks + 1))]
     return {
         "waveform_id": waveform_id,

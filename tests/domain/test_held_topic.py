@@ -34,5 +34,6 @@ def test_of_held_chunks_each_is_stitched_as_one_of_its_own_topic(tmp_path: Path)
     landed = Landed([], ChunkTable.of([]), {}, {}, 0, 0.0)
     job = stitch_job_from_json(prepare_reassembly(plan, landed, whole, tables=tables, folder=folder).read_text())
     assigned = [read_assignment(folder.path / name) for name in job.assignments]
-    named = {i: t for a in assigned for i, t in zip(a.waveform_ids, a.pieces["topic_id"].to_pylist(), strict=True)}
+    columns = ((a.waveform_ids.to_pylist(), a.pieces["topic_id"].to_pylist()) for a in assigned)
+    named = {i: t for ids, topics in columns for i, t in zip(ids, topics, strict=True)}
     assert named == {"w0": "older-topic", "w1": "topic"}

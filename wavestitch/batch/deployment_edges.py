@@ -51,12 +51,12 @@ from wavestitch.contracts.ports import Log
 from wavestitch.contracts.position import AtGate
 from wavestitch.contracts.preview_answer import Rejected
 from wavestitch.contracts.quantities import EpochMs, Seconds, epoch_ms
-from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.receipt import Receipt, receipt_from_json
 from wavestitch.contracts.rewind_preview import RewindPreview
 from wavestitch.contracts.sample_kinds import WIDER, SampleType, promoted
 from wavestitch.contracts.seams import PARTS, Parts
 from wavestitch.contracts.stitch_job import StitchReport, stitch_job_from_json, stitch_report_from_json
+from wavestitch.contracts.stitched_waveforms import StitchedWaveforms
 from wavestitch.contracts.stream import Stream, shared_groups
 from wavestitch.contracts.verdict import CLOSED_GATES, ClosedGate, Verdict, verdict_from_json, would_publish
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -98,11 +98,7 @@ class StagedRows:
 
     @cached_property
     def outcomes(self) -> Mapping[str, Stitched]:
-        columns = (self._rows.column(c).to_pylist() for c in ("waveform_id", "reason", "evidence"))
-        return {
-            wid: Stitched(Reason(reason) if reason else None, evidence or "")
-            for wid, reason, evidence in zip(*columns, strict=True)
-        }
+        return StitchedWaveforms.of(self._rows)
 
     @property
     def good(self) -> pa.Table:

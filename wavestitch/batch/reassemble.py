@@ -36,7 +36,7 @@ from wavestitch.contracts.receipt import LandedSlice, Receipt, check_coverage
 from wavestitch.contracts.rows import STITCHED
 from wavestitch.contracts.stitch_job import StitchJob, StitchReport
 from wavestitch.contracts.whole_waveforms import StitchTable, WholeWaveforms, deal_out
-from wavestitch.mapped_file import map_sparsely
+from wavestitch.mapped_file import fetch_besides, map_sparsely
 from wavestitch.tables.stream_tables import StreamTables
 
 TASK_BYTES = 512 << 20
@@ -65,7 +65,13 @@ Facts = Callable[[LandedSlice, int], ChunkTable]
 
 def load_landed(plan: Plan, receipts: Sequence[Receipt], folder: WorkFolder) -> Landed:
     """The batch's index, after checking that every planned offset is there or explained."""
-    return gather_landed(plan, receipts, lambda s, file: ChunkTable.of_index(read_index(folder.path, s), file))
+
+    def facts(landed: LandedSlice, file: int) -> ChunkTable:
+        # Landing files have left the page cache when they were written.
+        fetch_besides(folder.path / str(landed.file), "payload")
+        return ChunkTable.of_index(read_index(folder.path, landed), file)
+
+    return gather_landed(plan, receipts, facts)
 
 
 def gather_landed(plan: Plan, receipts: Sequence[Receipt], facts: Facts) -> Landed:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.batch_row import BatchRow
@@ -40,21 +41,19 @@ class DiskStaging:
             for r in (report.results if report else ())
             if r.file is not None
         }
-        self._ids_by_file: dict[str, list[str]] = defaultdict(list)
-        for name, waveform_id in zip(
-            stitched.column("file").to_pylist(), stitched.column("waveform_id").to_pylist(), strict=True
-        ):
-            if name is not None:
-                self._ids_by_file[name].append(waveform_id)
+        self._rows = stitched.select(["file", "waveform_id"])
         # They are read from the disk, which needs no interpreter: meanwhile it is decided what of them is published.
         pool = ThreadPoolExecutor(_CHECKED_AT_ONCE)
         self._checks = {name: pool.submit(check_staged, Path(s.path), s) for name, s in self._staged.items()}
         pool.shutdown(wait=False)
 
     def files_for(self, publish: Sequence[str]) -> list[StagedFile]:
-        wanted = set(publish)
-        dropped = {name: [i for i in ids if i not in wanted] for name, ids in self._ids_by_file.items()}
-        names = sorted(name for name, ids in self._ids_by_file.items() if len(dropped[name]) < len(ids))
+        files, ids = self._rows["file"], self._rows["waveform_id"]
+        wanted = pc.is_in(ids, value_set=pa.array(publish, ids.type))
+        dropped: dict[str, list[str]] = defaultdict(list)
+        for row in self._rows.filter(pc.invert(wanted)).to_pylist():
+            dropped[row["file"]].append(row["waveform_id"])
+        names = sorted(n for n in files.filter(wanted).unique().to_pylist() if n is not None)
         for name in names:
             self._checks[name].result()
         files = [

@@ -212,14 +212,15 @@ def step_publish(
     landed = edges.landed(plan, made.receipts)
     stitching = edges.stitching(plan, made.report)
     failed = edges.verdict(plan, checked.verdict).failed
-    would = would_publish(stitching.outcomes, failed)
 
     def ask() -> None:
         if plan.moves_positions:
             # Planned before that other batch was stopped: it would take its range, and what was stopped with it.
             refuse_past_closed_gate(edges, own=plan.plan_id, answered=checked.answered)
         elif asks_the_gate(plan) and not checked.park:
-            refuse_past_closed_gate(edges, own=plan.plan_id, answered=checked.answered, publishes=would)
+            refuse_past_closed_gate(
+                edges, own=plan.plan_id, answered=checked.answered, publishes=would_publish(stitching.outcomes, failed)
+            )
         edges.plan(plan.plan_id)  # raises where it was abandoned, perhaps while the gates were looked at
 
     def ask_group() -> None:

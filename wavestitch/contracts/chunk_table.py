@@ -191,11 +191,12 @@ class ChunkTable(Sequence[ChunkFacts]):
         return replace(self, file=np.full(len(self), number, np.int32))
 
 
-def are_among(ids: pa.Array, wanted: Collection[str]) -> npt.NDArray[np.bool_]:
+def are_among(ids: pa.Array, wanted: Collection[str] | pa.Array) -> npt.NDArray[np.bool_]:
     """Which of the ids are wanted."""
-    if not wanted:
+    if not len(wanted):
         return np.zeros(len(ids), np.bool_)
-    return np.asarray(pc.is_in(ids, value_set=pa.array(list(wanted), TEXT)))
+    values = wanted if isinstance(wanted, pa.Array) else pa.array(list(wanted), TEXT)
+    return np.asarray(pc.is_in(ids, value_set=values))
 
 
 def _numbered(texts: Any) -> tuple[Column, pa.Array]:

@@ -8,6 +8,7 @@ out of the order, which is that of the places.
 from __future__ import annotations
 
 import hashlib
+from binascii import hexlify
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.reasons import Fate, Reason
 
 _AT_ONCE = 1 << 16
-_HEX = np.array([f"{n:02x}".encode() for n in range(256)], "S2")
+_ESCAPED = np.frombuffer(b"'\"\\", np.uint8)
 
 
 class Fates(Sequence[ChunkFate]):
@@ -81,7 +82,7 @@ class Fates(Sequence[ChunkFate]):
     def update(self, seal: Any) -> None:
         """Have a digest go over all of them, a line each."""
         table, odd = self.plain.table, np.empty(0, np.int64)
-        ids = pa.array([repr(i) for i in table.ids.to_pylist()], TEXT) if len(self.plain) else pa.array([], TEXT)
+        ids = _as_repr(table.ids) if len(self.plain) else pa.array([], TEXT)
         for start in range(0, len(self), _AT_ONCE):
             some = self.order[start : start + _AT_ONCE]
             rows, odd = some[some >= 0], ~some[some < 0]
@@ -190,13 +191,23 @@ def _plain_lines(table: ChunkTable, ids: pa.Array, rows: Rows) -> pa.Array:
     )
 
 
+def _as_repr(texts: pa.Array) -> pa.Array:
+    """Each as `repr` has it: printable ASCII without quotes and backslashes is itself, in quotes."""
+    data = np.frombuffer(_bytes_of(texts), np.uint8)
+    if len(data) and (data.min() < ord(" ") or data.max() > ord("~") or np.isin(data, _ESCAPED).any()):
+        return pa.array([repr(i) for i in texts.to_pylist()], TEXT)
+    quote = pa.scalar("'", TEXT)
+    return pc.binary_join_element_wise(quote, texts, quote, pa.scalar("", TEXT))
+
+
 def _text(numbers: Any) -> pa.Array:
     return pa.array(numbers).cast(TEXT)
 
 
 def _hex(pieces: Any) -> pa.Array:
     ends = np.arange(len(pieces) + 1, dtype=np.int64) * 64
-    return pa.LargeStringArray.from_buffers(len(pieces), pa.py_buffer(ends), pa.py_buffer(_HEX[pieces]))
+    digits = hexlify(pieces.tobytes())
+    return pa.LargeStringArray.from_buffers(len(pieces), pa.py_buffer(ends), pa.py_buffer(digits))
 
 
 def _bytes_of(lines: pa.Array) -> Any:

@@ -8,7 +8,7 @@ Both make one decision: `tests/both_ways.py` compares them wherever the tests de
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,12 +18,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from wavestitch.contracts.assembly import ChunkFacts
-from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
 from wavestitch.contracts.chunk_table import NONE, TEXT, ChunkTable, Column, Rows, are_among
-from wavestitch.contracts.fates import AllStitched, Evidence
+from wavestitch.contracts.fates import AllStitched, Evidence, Stitched
 from wavestitch.contracts.held import HeldChunk, PublishedWaveform
+from wavestitch.contracts.metadata_columns import read_metadata
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.quantities import milliseconds
+from wavestitch.contracts.stitched_waveforms import StitchedWaveforms
 from wavestitch.contracts.stream import Limits
 
 _FAR_MS = 1 << 61
@@ -102,10 +103,15 @@ def find_plain(
     if plan.promotion is not None:
         odd |= ~are_among(table.ids, plan.promotion.ids)
     if not isinstance(evidence.stitched, AllStitched):
-        good = [i for i, s in evidence.stitched.items() if s.reason is None]
-        odd |= ~are_among(table.ids, good)
+        odd |= ~are_among(table.ids, _good(evidence.stitched))
     chosen = table.valid & ~np.append(odd, True)[table.waveform]
     return _whole(_in_order(table, chosen), plan) if chosen.any() else no_plain(table)
+
+
+def _good(stitched: Mapping[str, Stitched]) -> Collection[str] | pa.Array:
+    if isinstance(stitched, StitchedWaveforms):
+        return stitched.good
+    return [i for i, s in stitched.items() if s.reason is None]
 
 
 def _in_order(table: ChunkTable, chosen: Chosen) -> PlainWaveforms:
@@ -169,33 +175,25 @@ class _Facts:
 
     @classmethod
     def of(cls, metas: pa.Array, numbers: Column) -> _Facts:
-        distinct, at = np.unique(numbers, return_inverse=True)
-        texts = metas.take(pa.array(np.maximum(distinct, 0))).to_pylist() if len(metas) else []
-        said = [_say(text) if n != NONE else _SILENT for n, text in zip(distinct.tolist(), texts, strict=False)]
-        known, starts, rates, widths, counts, sources = zip(*(said or [_SILENT]), strict=True)
+        """`numbers`: of the texts among `metas`, NONE for none."""
+        named = np.zeros(len(metas) + 1, np.bool_)
+        named[numbers] = True
+        which = np.flatnonzero(named[:-1])
+        at = np.full(len(metas) + 1, NONE, np.int64)
+        at[which] = np.arange(len(which))
+        found = read_metadata(metas.take(pa.array(which))).taken(at[numbers])
         return cls(
-            known=np.array(known, np.bool_)[at],
-            start_ns=np.array(starts, np.int64)[at],
-            rate_hz=np.array(rates, np.float64)[at],
-            sample_bytes=np.array(widths, np.int64)[at],
-            sample_count=np.array(counts, np.int64)[at],
-            sources=_texts(sources).take(pa.array(at)),
+            known=found.form != NONE,
+            start_ns=found.start_ns,
+            rate_hz=found.of_each(lambda m: m.sampling_rate_hz, np.float64, 1.0),
+            sample_bytes=found.of_each(lambda m: m.sample_bytes, np.int64, 1),
+            sample_count=found.of_each(lambda m: NONE if m.sample_count is None else m.sample_count, np.int64, NONE),
+            sources=_texts([*(m.source for m in found.said), ""]).take(pa.array(found.form % (len(found.said) + 1))),
         )
-
-
-_SILENT = (False, 0, 1.0, 1, NONE, "")
 
 
 def _texts(found: Sequence[str]) -> pa.Array:
     return pa.array(found, TEXT).dictionary_encode()
-
-
-def _say(text: str) -> tuple[bool, int, float, int, int, str]:
-    found = parse_metadata(text)
-    if not isinstance(found, Metadata):
-        return _SILENT
-    samples = NONE if found.sample_count is None else found.sample_count
-    return True, found.start_time_ns, found.sampling_rate_hz, found.sample_bytes, samples, found.source
 
 
 def _starts(sizes: Column) -> Rows:

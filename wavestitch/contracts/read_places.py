@@ -26,9 +26,14 @@ class ReadPlaces(AbstractSet[Coordinate]):
 
     def __init__(self, topic_id: str, chunks: ChunkTable) -> None:
         self.topic_id = topic_id
-        self._offsets: dict[int, Column] = {
-            int(p): np.unique(chunks.offset[chunks.partition == p]) for p in np.unique(chunks.partition)
-        }
+        # In order, as nearly all are, they are cut where the partition changes, and each is there once.
+        p, o = chunks.partition, chunks.offset
+        if not chunks.is_in_order:
+            order = np.lexsort((o, p))
+            order = order[np.append(True, (np.diff(p[order]) != 0) | (np.diff(o[order]) != 0))[: len(order)]]
+            p, o = p[order], o[order]
+        first = np.flatnonzero(np.append(True, p[1:] != p[:-1])[: len(p)])
+        self._offsets: dict[int, Column] = dict(zip(p[first].tolist(), np.split(o, first[1:]), strict=len(p) > 0))
 
     def __len__(self) -> int:
         return sum(map(len, self._offsets.values()))

@@ -94,8 +94,11 @@ def _check_rows(decision: Decision, rows: Iterable[StagedRows], topic_id: str) -
                 raise _other_chunks(decision, row, wanted.get(row.waveform_id, []))
     off = {plain.ids[n].as_py(): int(times[n]) for n in np.flatnonzero(times != 1).tolist()}
     unlike = (seen - Counter(wanted.keys())) | (Counter(wanted.keys()) - seen)
-    decided, said = Counter([*plain.ids.to_pylist(), *wanted]), Counter(decision.publish)
-    unsaid = (decided - said) | (said - decided)
+    ids = [*plain.ids.to_pylist(), *wanted]
+    unsaid: dict[str, int] = {}
+    if sorted(ids) != list(decision.publish):
+        decided, said = Counter(ids), Counter(decision.publish)
+        unsaid = (decided - said) | (said - decided)
     if off or unlike or unsaid:
         odd = min({*off, *unlike, *unsaid})
         raise Unbalanced(
@@ -133,7 +136,7 @@ def _check_plain(decision: Decision, some: StagedRows, rows: Rows, at: Rows, top
     there = plain.rows[_ranges(plain.first[at[same]], sizes[same])]
     alike = (some.partition[here] == table.partition[there]) & (some.offset[here] == table.offset[there])
     alike &= np.asarray(pc.equal(some.topic, topic_id))[here]
-    alike &= (some.length[here] == table.length[there]) & (some.piece[here] == table.piece[there]).all(axis=1)
+    alike &= (some.length[here] == table.length[there]) & _same_digests(some.piece[here], table.piece[there])
     wrong = [*rows[~same].tolist()]
     wrong += np.repeat(rows[same], sizes[same])[~alike].tolist()
     if wrong:
@@ -141,6 +144,13 @@ def _check_plain(decision: Decision, some: StagedRows, rows: Rows, at: Rows, top
         w = int(at[np.flatnonzero(rows == n)[0]])
         chunks = table.facts(plain.rows[plain.first[w] : plain.first[w + 1]])
         raise _other_chunks(decision, some.row(n), [_piece(c, topic_id) for c in chunks])
+
+
+def _same_digests(a: Column, b: Column) -> Column:
+    # By four numbers: asking thirty-two bytes whether all of them are true takes longer.
+    one, two, three, four = (a.view(np.uint64) == b.view(np.uint64)).T
+    same: Column = one & two & three & four
+    return same
 
 
 def _places_of(ids: pa.Array, known: pa.Array) -> Rows:

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import xxhash
 
 from wavestitch.contracts.chunk_header import piece_digest
 from wavestitch.contracts.chunk_metadata import Metadata, parse_metadata
-from wavestitch.contracts.sample_metrics import measure_samples
+from wavestitch.contracts.sample_metrics import measure_waveform
 
 FROM_METADATA: Mapping[str, Callable[[Metadata, int], Any]] = {
     "source": lambda said, _: said.source,
@@ -57,7 +56,7 @@ def row_problem(row: Mapping[str, Any], sent: memoryview, count: int) -> str:
 
 
 def _measured_otherwise(row: Mapping[str, Any], sent: memoryview) -> str:
-    (found,) = measure_samples(np.frombuffer(sent, np.uint8), np.array([0, len(sent)]), [row["sample_format"]])
+    found = measure_waveform(sent, row["sample_format"])
     named = ("sample_min", "sample_max", "nonfinite_count")
     wrong = [name for name, seen in zip(named, found, strict=True) if row[name] != seen]
     return f"{', '.join(wrong)} are not those of its samples" if wrong else ""

@@ -3,71 +3,94 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from wavestitch.contracts.chunk_metadata import Metadata
-from wavestitch.contracts.sample_types import FORMAT_DTYPES
+from wavestitch.contracts.sample_types import FORMAT_DTYPES, runs_of_formats
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+_UNMEASURED = -1
 
 
 class SampleMetrics(NamedTuple):
-    """Of one waveform, in raw units; no ends without a finite sample, no count where nothing was measured."""
+    """Of one waveform, in raw units; no ends without a finite sample."""
 
     least: float | None
     greatest: float | None
-    nonfinite: int | None
+    nonfinite: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MetricColumns:
+    """The same of many. `least`, `greatest`: NaN where there are no ends; `nonfinite`: negative where nothing was
+    measured."""
+
+    least: Floats
+    greatest: Floats
+    nonfinite: Ints
+
+    @classmethod
+    def unmeasured(cls, count: int) -> MetricColumns:
+        return cls(np.full(count, np.nan), np.full(count, np.nan), np.full(count, _UNMEASURED, np.int64))
+
+    def put(self, at: Ints, found: MetricColumns) -> None:
+        """What was measured of these."""
+        self.least[at], self.greatest[at], self.nonfinite[at] = found.least, found.greatest, found.nonfinite
+
+    def taken(self, at: Ints) -> MetricColumns:
+        return MetricColumns(self.least[at], self.greatest[at], self.nonfinite[at])
+
+    def in_units(self, baseline: Floats, gain: Floats) -> tuple[Floats, Floats]:
+        """Least and greatest value in units: (sample - baseline) / gain. A negative gain swaps them."""
+        with np.errstate(over="ignore"):
+            a, b = (self.least - baseline) / gain, (self.greatest - baseline) / gain
+        return np.where(b < a, b, a), np.where(b > a, b, a)
 
 
 def measure_samples(
-    data: npt.NDArray[np.uint8], bounds: npt.NDArray[np.int64], formats: Sequence[str]
-) -> list[SampleMetrics]:
+    data: npt.NDArray[np.uint8], bounds: Ints, formats: Sequence[str] | npt.NDArray[np.str_]
+) -> MetricColumns:
     """Metrics of waveforms that lie one behind the other: waveform i is bytes `[bounds[i], bounds[i + 1])`.
 
     Waveforms of one format are reduced together.
     """
-    found: list[SampleMetrics] = []
-    for sample_format, run in groupby(range(len(formats)), key=formats.__getitem__):
-        members = list(run)
-        cuts = bounds[members[0] : members[-1] + 2]
+    found = MetricColumns.unmeasured(len(bounds) - 1)
+    for lo, hi, sample_format in runs_of_formats(formats):
+        cuts = bounds[lo : hi + 1]
         values = data[cuts[0] : cuts[-1]].view(FORMAT_DTYPES[sample_format])
-        found.extend(_reduce(values, (cuts - cuts[0]) // values.itemsize))
+        found.put(np.arange(lo, hi), _reduce(values, (cuts - cuts[0]) // values.itemsize))
     return found
 
 
-def physical_range(metrics: SampleMetrics, metadata: Metadata) -> tuple[float | None, float | None]:
-    """Least and greatest value in units: (sample - baseline) / adc_gain. A negative gain swaps them."""
-    if metrics.least is None or metrics.greatest is None:
-        return None, None
-    a = (metrics.least - metadata.baseline) / metadata.adc_gain
-    b = (metrics.greatest - metadata.baseline) / metadata.adc_gain
-    return min(a, b), max(a, b)
+def measure_waveform(sent: Any, sample_format: str) -> SampleMetrics:
+    """Metrics of one waveform with these bytes."""
+    data = np.frombuffer(sent, np.uint8)
+    found = measure_samples(data, np.array([0, len(data)]), [sample_format])
+    least, greatest = (None if np.isnan(end[0]) else float(end[0]) for end in (found.least, found.greatest))
+    return SampleMetrics(least, greatest, int(found.nonfinite[0]))
 
 
-def _reduce(values: Any, cuts: npt.NDArray[np.int64]) -> list[SampleMetrics]:
+def _reduce(values: Any, cuts: Ints) -> MetricColumns:
     starts = cuts[:-1]
-    if values.dtype.kind == "i":
-        low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
-        return [SampleMetrics(float(a), float(b), 0) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
     with np.errstate(invalid="ignore"):  # comparing a signalling NaN is no fault here
         low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
-    found = []
-    # Both ends finite: NaN would have come through, and an infinity would be one of them.
-    for i, whole in enumerate((np.isfinite(low) & np.isfinite(high)).tolist()):
-        if whole:
-            found.append(SampleMetrics(float(low[i]), float(high[i]), 0))
-        else:
-            found.append(_of_finite(values[cuts[i] : cuts[i + 1]]))
+        found = MetricColumns(low.astype(np.float64), high.astype(np.float64), np.zeros(len(starts), np.int64))
+    if values.dtype.kind == "f":
+        # Where both ends are finite all is: NaN would have come through, and an infinity would be one of them.
+        for i in np.flatnonzero(~(np.isfinite(low) & np.isfinite(high))).tolist():
+            found.least[i], found.greatest[i], found.nonfinite[i] = _of_finite(values[cuts[i] : cuts[i + 1]])
     return found
 
 
-def _of_finite(values: Any) -> SampleMetrics:
+def _of_finite(values: Any) -> tuple[float, float, int]:
     finite = np.isfinite(values)
     count = int(np.count_nonzero(finite))
     if count == 0:
-        return SampleMetrics(None, None, len(values))
+        return np.nan, np.nan, len(values)
     least = np.min(values, where=finite, initial=np.inf)
     greatest = np.max(values, where=finite, initial=-np.inf)
-    return SampleMetrics(float(least), float(greatest), len(values) - count)
+    return float(least), float(greatest), len(values) - count

@@ -6,7 +6,8 @@ type where its values, turned back, are the very bytes that were sent: nothing i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, get_args
 
 import numpy as np
@@ -56,9 +57,21 @@ def values_of(raw: Any, sample_format: str) -> Values:
     return np.frombuffer(raw, dtype=FORMAT_DTYPES[sample_format])
 
 
+def fits_always(sample_format: str, samples: SampleType) -> bool:
+    """Whether whatever is sent in this format fits the type."""
+    return sample_format in _FITS_ALWAYS[samples]
+
+
+def runs_of_formats(formats: Sequence[str] | npt.NDArray[np.str_]) -> list[tuple[int, int, str]]:
+    """Neighbours of one format, as `(first, end, format)`: half-open, in order."""
+    named = np.asarray(formats, np.str_)
+    cuts = [0, *(np.flatnonzero(named[1:] != named[:-1]) + 1).tolist(), len(named)]
+    return [(lo, hi, str(named[lo])) for lo, hi in pairwise(cuts) if lo < hi]
+
+
 def misfit(raw: Any, sample_format: str, samples: SampleType) -> str | None:
     """Why the waveform with these bytes does not fit the type exactly; None where it does. Names no sample's value."""
-    if sample_format in _FITS_ALWAYS[samples]:
+    if fits_always(sample_format, samples):
         return None
     kinds = sample_format[0], samples in ("int", "long")
     if kinds == ("f", True):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wavestitch.contracts.sample_kinds import Encoding, SampleType
-from wavestitch.contracts.sample_types import FORMAT_DTYPES, TYPE_DTYPES, Values, as_type
+from wavestitch.contracts.sample_types import FORMAT_DTYPES, TYPE_DTYPES, Values, as_type, runs_of_formats
 from wavestitch.parquet.compact_thrift import I32, STRUCT, Reader, encode, varint
 
 PAGE_BYTES = 1 << 20
@@ -71,16 +70,24 @@ class SentSamples:
     """Samples as they were sent, which fit the type: waveform i is bytes `[cuts[i], cuts[i + 1])` of `data`, in the
     format `formats[i]`. What is asked for becomes numbers of the type then, and not before."""
 
-    def __init__(self, data: npt.NDArray[np.uint8], cuts: Ints, formats: Sequence[str], samples: SampleType) -> None:
+    def __init__(
+        self,
+        data: npt.NDArray[np.uint8],
+        cuts: Ints,
+        formats: Sequence[str] | npt.NDArray[np.str_],
+        samples: SampleType,
+    ) -> None:
         self._data = data
         self._type = samples
-        sizes = np.array([np.dtype(FORMAT_DTYPES[f]).itemsize for f in formats], np.int64)
-        self.bounds: Ints = np.concatenate(([0], np.cumsum(np.diff(cuts) // sizes)))
-        self._runs: list[_Run] = []
-        for sample_format, run in groupby(range(len(formats)), key=formats.__getitem__):
-            members = list(run)
-            ends = int(self.bounds[members[0]]), int(self.bounds[members[-1] + 1])
-            self._runs.append(_Run(*ends, int(cuts[members[0]]), FORMAT_DTYPES[sample_format]))
+        runs = runs_of_formats(formats)
+        counts = np.diff(cuts)
+        for lo, hi, sample_format in runs:
+            counts[lo:hi] //= np.dtype(FORMAT_DTYPES[sample_format]).itemsize
+        self.bounds: Ints = np.concatenate(([0], np.cumsum(counts)))
+        self._runs = [
+            _Run(int(self.bounds[lo]), int(self.bounds[hi]), int(cuts[lo]), FORMAT_DTYPES[sample_format])
+            for lo, hi, sample_format in runs
+        ]
 
     def values(self, start: int, end: int) -> Values:
         parts = [self._part(run, max(start, run.start), min(end, run.end)) for run in self._runs_of(start, end)]

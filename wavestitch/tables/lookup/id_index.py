@@ -13,6 +13,7 @@ import logging
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import compress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -193,12 +194,15 @@ def _look(
 
 
 def _look_up(store: IdStore, parts: list[npt.NDArray[np.uint32]], ids: Collection[str]) -> dict[str, set[str]]:
-    by_hash: dict[int, set[str]] = {}
     hashes = hash_ids(ids, store.key)
-    for one, hashed in zip(ids, hashes.tolist(), strict=True):
+    hits = list(store.find(hashes, np.concatenate(parts)))
+    # Nearly all ids of a batch are new, and are in no file.
+    met = np.isin(hashes, np.array([hashed for hashed, _ in hits], np.uint64))
+    by_hash: dict[int, set[str]] = {}
+    for one, hashed in zip(compress(ids, met.tolist()), hashes[met].tolist(), strict=True):
         by_hash.setdefault(hashed, set()).add(one)
     by_file: dict[int, set[str]] = {}
-    for hashed, number in store.find(hashes, np.concatenate(parts)):
+    for hashed, number in hits:
         by_file.setdefault(number, set()).update(by_hash[hashed])
     names = store.names_of(by_file)
     if names.keys() != by_file.keys():
