@@ -40,6 +40,7 @@ from wavestitch.tables.held.held_removal import rows_that_stay
 from wavestitch.tables.held.held_rows import Apart, held_groups
 from wavestitch.tables.held.held_staging import settle, stage_rows
 from wavestitch.tables.held.held_values import stored_payloads
+from wavestitch.tables.held.held_waiting import Released
 from wavestitch.tables.history.batch_history import absent_history, history_batches, read_history, read_recorded
 from wavestitch.tables.history.heads import find_remains, newest_head, walk_heads
 from wavestitch.tables.lookup.days_added import days_added
@@ -252,7 +253,12 @@ class StreamTables:
             return list(pool.map(self._waveforms.files.place, files))
 
     def held(self, mark: HeldMark | None, look: HeldLook) -> list[HeldChunk]:
-        return [] if mark is None else look_at_held(self._held.ensure(), mark, look, index=self._id_index)
+        if mark is None:
+            return []
+        released = None
+        if self._id_index is not None and (published := self._waveforms.load()) is not None:
+            released = Released(published, self._id_index)
+        return look_at_held(self._held.ensure(), mark, look, index=self._id_index, released=released)
 
     def held_ids(self, mark: HeldMark | None, look: IdsLook) -> dict[str, int]:
         return {} if mark is None else ids_held(self._held.ensure(), mark, look, index=self._id_index)
