@@ -6,18 +6,21 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
+from pyiceberg.conversions import from_bytes
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.table import Table
+from pyiceberg.table import FileScanTask, Table
+from pyiceberg.types import PrimitiveType
 
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.harmless import harmless
 from wavestitch.tables.commit.table_layout import BATCHES
-from wavestitch.tables.lookup.file_scans import read_rows
+from wavestitch.tables.lookup.file_scans import files_to_read, read_rows
 from wavestitch.tables.lookup.row_filter import EVERY_ROW, all_of, at_least, equals
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _AT_ONCE = 256
+_RECORDED = ("sequence", "decision")
 
 
 def read_history(table: Table, *, since: int, plan_id: str | None, odd: list[str] | None = None) -> list[BatchRow]:
@@ -40,10 +43,28 @@ def read_history(table: Table, *, since: int, plan_id: str | None, odd: list[str
 
 def read_recorded(table: Table, *, since: int) -> set[tuple[int, str]]:
     """Sequence and decision of the rows of sequence `since` and later."""
-    there: set[tuple[int, str]] = set()
-    for batch in read_rows(table, ["sequence", "decision"], _from(since)):
+    tasks = files_to_read(table, _from(since))
+    said = [(task, _said_of_one(table, task)) for task in tasks]
+    there = {row for _, row in said if row is not None and row[0] >= since}
+    for batch in read_rows(table, _RECORDED, _from(since), [task for task, row in said if row is None]):
         there.update(zip(batch["sequence"].to_pylist(), batch["decision"].to_pylist(), strict=True))
     return there
+
+
+def _said_of_one(table: Table, task: FileScanTask) -> tuple[int, str] | None:
+    """What the bounds say of a file of one row, which most are: both are that row's value, or one of them was cut.
+    Whoever plans asks this of every head that is retained."""
+    file = task.file
+    if file.record_count != 1 or task.delete_files:
+        return None
+    found = []
+    for name in _RECORDED:
+        field = table.schema().find_field(name)
+        low, high = ((bounds or {}).get(field.field_id) for bounds in (file.lower_bounds, file.upper_bounds))
+        if low is None or low != high or not isinstance(field.field_type, PrimitiveType):
+            return None
+        found.append(from_bytes(field.field_type, low))
+    return int(found[0]), str(found[1])
 
 
 def absent_history(table: Table, rows: Sequence[BatchRow]) -> list[BatchRow]:
