@@ -23,13 +23,21 @@ _AT_ONCE = 256
 _RECORDED = ("sequence", "decision")
 
 
-def read_history(table: Table, *, since: int, plan_id: str | None, odd: list[str] | None = None) -> list[BatchRow]:
+def read_history(
+    table: Table,
+    *,
+    since: int,
+    plan_id: str | None,
+    odd: list[str] | None = None,
+    tasks: Sequence[FileScanTask] | None = None,
+) -> list[BatchRow]:
     """Rows of sequence `since` and later, of one plan where it is named; newest first. `odd`: takes a sentence for each
-    row that cannot be read, which is left out then; without it, such a row is an error."""
+    row that cannot be read, which is left out then; without it, such a row is an error. `tasks`: the files that can
+    have such a row, where that is known."""
     wanted = _from(since) if plan_id is None else all_of(_from(since), equals("plan_id", plan_id))
     rows = []
     columns = ["sequence", "decision", "detail"]
-    for batch in read_rows(table, columns, wanted):
+    for batch in read_rows(table, columns, wanted, tasks):
         for sequence, decision, detail in zip(*(batch[n].to_pylist() for n in columns), strict=True):
             try:
                 rows.append(batch_row_from_json(detail or ""))
