@@ -47,6 +47,14 @@ def _page_view() -> Any:
     return DefaultJinjaPageView()
 
 
+def compile_templates() -> None:
+    """All that a page can be made of, for the views of this process and those that are forked from it."""
+    import great_expectations.render.renderer.site_builder  # noqa: F401, PLC0415
+
+    for name in _page_view().env.list_templates():
+        _page_view().env.get_template(name)
+
+
 class NoView:
     """In place of Great Expectations' own index, which is empty without the internet; ours takes its name."""
 
