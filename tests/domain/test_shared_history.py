@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,3 +88,23 @@ def test_the_list_of_a_snapshots_manifests_is_read_once(tmp_path: Path, monkeypa
     for _ in range(3):
         assert set(tables.published(["w-0", "w-1"])) == {"w-0", "w-1"}
     assert len(lists) == len(set(lists)) <= 2
+
+
+def test_a_file_says_what_the_library_would_write_whatever_was_written_of_its_snapshots_before(tmp_path: Path) -> None:
+    settings = CatalogSettings("local", f"sqlite:///{tmp_path}/catalog.db", f"file://{tmp_path}/warehouse")
+    tables, other = StreamTables(settings, "ecg"), StreamTables(settings, "eeg")
+    head, heads_of_other = None, None
+    for n in range(4):
+        note = f'{{"snapshots":[]}} {n}'
+        head = tables.commit(head, first_head(note=note) if head is None else head.next(note=note), [])
+        heads_of_other = other.commit(
+            heads_of_other, first_head(note=note) if heads_of_other is None else heads_of_other.next(), []
+        )
+        for table in (tables.waveforms(), other.waveforms()):
+            text = Path(local_path(table.metadata_location)).read_text()
+            assert json.loads(text) == json.loads(as_written(table).model_dump_json())
+            assert len(json.loads(text)["snapshots"]) == n + 1
+    expire = tables.waveforms().maintenance.expire_snapshots()
+    expire.by_ids([h.snapshot_id for h in tables.heads()][2:]).commit()
+    text = Path(local_path(tables.waveforms().metadata_location)).read_text()
+    assert [s["snapshot-id"] for s in json.loads(text)["snapshots"]] == [h.snapshot_id for h in tables.heads()][::-1]

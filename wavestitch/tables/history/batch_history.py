@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from threading import Lock
 
 import pyarrow as pa
+from cachetools import LRUCache, cached
 from pyiceberg.conversions import from_bytes
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import FileScanTask, Table
@@ -54,9 +56,20 @@ def read_recorded(table: Table, *, since: int) -> set[tuple[int, str]]:
     tasks = files_to_read(table, _from(since))
     said = [(task, _said_of_one(table, task)) for task in tasks]
     there = {row for _, row in said if row is not None and row[0] >= since}
-    for batch in read_rows(table, _RECORDED, _from(since), [task for task, row in said if row is None]):
-        there.update(zip(batch["sequence"].to_pylist(), batch["decision"].to_pylist(), strict=True))
+    for task in (task for task, row in said if row is None):
+        there |= _read_file(table, task, since) if task.delete_files else _read_once(table, task, since)
     return there
+
+
+def _read_file(table: Table, task: FileScanTask, since: int) -> frozenset[tuple[int, str]]:
+    batches = read_rows(table, _RECORDED, _from(since), [task])
+    return frozenset(row for b in batches for row in zip(*(b[name].to_pylist() for name in _RECORDED), strict=True))
+
+
+@cached(LRUCache(4), key=lambda _, task, since: (task.file.file_path, since), lock=Lock())
+def _read_once(table: Table, task: FileScanTask, since: int) -> frozenset[tuple[int, str]]:
+    """Each plan asks for it, and the file never changes."""
+    return _read_file(table, task, since)
 
 
 def _said_of_one(table: Table, task: FileScanTask) -> tuple[int, str] | None:
