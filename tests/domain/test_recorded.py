@@ -75,3 +75,19 @@ def test_a_row_that_another_engine_deleted_is_not_recorded(tables: StreamTables)
         append(tables, [n])
     tables._batches.load().delete("sequence == 1")
     assert tables.recorded() == recorded([2])
+
+
+def test_rows_that_were_read_are_not_read_again(tables: StreamTables, opened: list[str]) -> None:
+    append(tables, range(1, 9))
+    for n in range(9, 13):
+        append(tables, [n])
+    first = tables.batches(since=10)
+    assert [row.sequence for row in first] == [12, 11, 10]
+    opened.clear()
+    assert tables.batches(since=10) == first
+    assert [row.sequence for row in tables.batches(since=11)] == [12, 11]
+    assert opened == []
+    append(tables, [13])
+    opened.clear()
+    assert [row.sequence for row in tables.batches(since=8)] == [13, 12, 11, 10, 9, 8]
+    assert len(opened) == 3  # the new one, the one that nobody asked for yet, and the one of many

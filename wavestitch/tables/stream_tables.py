@@ -257,7 +257,7 @@ class StreamTables:
         if mark is None:
             return []
         released = None
-        if self._id_index is not None and (published := self._waveforms.load()) is not None:
+        if look.unreleased and self._id_index is not None and (published := self._waveforms.load()) is not None:
             released = Released(published, self._id_index)
         return look_at_held(self._held.ensure(), mark, look, index=self._id_index, released=released)
 

@@ -16,6 +16,7 @@ from pyiceberg.types import PrimitiveType
 from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.harmless import harmless
+from wavestitch.contracts.past_cost import RECENT
 from wavestitch.tables.commit.table_layout import BATCHES
 from wavestitch.tables.lookup.file_scans import files_to_read, read_rows
 from wavestitch.tables.lookup.row_filter import EVERY_ROW, all_of, at_least, equals
@@ -23,6 +24,9 @@ from wavestitch.tables.lookup.row_filter import EVERY_ROW, all_of, at_least, equ
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _AT_ONCE = 256
 _RECORDED = ("sequence", "decision")
+_SAID = (*_RECORDED, "detail")
+_FEW = 4
+"""Rows of a file that is kept in memory: a row is some kilobytes."""
 
 
 def read_history(
@@ -38,9 +42,10 @@ def read_history(
     have such a row, where that is known."""
     wanted = _from(since) if plan_id is None else all_of(_from(since), equals("plan_id", plan_id))
     rows = []
-    columns = ["sequence", "decision", "detail"]
-    for batch in read_rows(table, columns, wanted, tasks):
-        for sequence, decision, detail in zip(*(batch[n].to_pylist() for n in columns), strict=True):
+    for task in files_to_read(table, wanted) if tasks is None else tasks:
+        few = plan_id is None and task.file.record_count <= _FEW and not task.delete_files
+        said = (r for r in _said_of_few(table, task) if r[0] >= since) if few else _said_of(table, task, wanted)
+        for sequence, decision, detail in said:
             try:
                 rows.append(batch_row_from_json(detail or ""))
             except WavestitchError as error:
@@ -49,6 +54,18 @@ def read_history(
                 which = f"head {sequence}, decision {harmless(decision or '', most=16)}"
                 odd.append(f"the history's row of {which} is damaged: {error.message}")
     return sorted(rows, key=lambda r: (r.sequence, r.committed_ms), reverse=True)
+
+
+def _said_of(table: Table, task: FileScanTask, wanted: BooleanExpression) -> Iterator[tuple[int, str, str]]:
+    """Sequence, decision and text of the rows of one file."""
+    for batch in read_rows(table, _SAID, wanted, [task]):
+        yield from zip(*(batch[name].to_pylist() for name in _SAID), strict=True)
+
+
+@cached(LRUCache(4 * RECENT), key=lambda _, task: task.file.file_path, lock=Lock())
+def _said_of_few(table: Table, task: FileScanTask) -> tuple[tuple[int, str, str], ...]:
+    """All of one file. Each plan asks for the last ones, twice, and a file never changes."""
+    return tuple(_said_of(table, task, EVERY_ROW))
 
 
 def read_recorded(table: Table, *, since: int) -> set[tuple[int, str]]:
