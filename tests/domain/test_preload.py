@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-WHAT_A_BATCH_USES = ("confluent_kafka", "pyarrow", "pyiceberg", "great_expectations", "wavestitch.batch.steps")
+WHAT_A_BATCH_USES = (
+    *("confluent_kafka", "kafka.protocol", "pyarrow", "pyiceberg", "great_expectations"),
+    *("wavestitch.batch.steps", "wavestitch.batch.deployment_edges", "consumers.unit_reader"),
+)
 SCRIPT = f"""
 import sys, threading
 from wavestitch.batch.preload import preload

@@ -123,7 +123,7 @@ class BatchDone:
 Result = NothingToDo | Planned | Read | Reassembled | Validated | Published | Finished | OffsetsCommitted
 
 _AGAIN = "run the step before this one again"
-_KINDS: dict[str, Versioned[Any]] = {
+RESULTS: dict[str, Versioned[Any]] = {
     kind.__name__: Versioned(kind, f"the result {kind.__name__}", _AGAIN)
     for kind in (NothingToDo, Planned, Read, Reassembled, Validated, Published, Finished, OffsetsCommitted)
 }
@@ -132,7 +132,7 @@ _KINDS: dict[str, Versioned[Any]] = {
 def result_to_json(result: Result) -> dict[str, Any]:
     """A result as it goes through XCom."""
     name = type(result).__name__
-    return {"result": name, **_KINDS[name].content(result)}
+    return {"result": name, **RESULTS[name].content(result)}
 
 
 def result_from_json(found: object, kind: type[R]) -> R | Finished:
@@ -140,7 +140,7 @@ def result_from_json(found: object, kind: type[R]) -> R | Finished:
     name = found.get("result") if isinstance(found, dict) else None
     if not isinstance(found, dict) or name not in (kind.__name__, Finished.__name__):
         raise BadInput(f"{ascii(name)[:80]} came where the result {kind.__name__} was expected; {_AGAIN}")
-    result: R | Finished = _KINDS[name].of({key: value for key, value in found.items() if key != "result"})
+    result: R | Finished = RESULTS[name].of({key: value for key, value in found.items() if key != "result"})
     return result
 
 

@@ -47,6 +47,7 @@ def load_for_batch(tables: Tables, plan: Plan, chunks: Sequence[ChunkFacts]) -> 
         open_since=open_since(head.as_of(plan.clock_ms), plan.stream) if plan.expires else None,
         ids=ids,
         coordinates=ReadPlaces(plan.topic_id, table),
+        unreleased=plan.promotion is None,  # which takes rows out that released some
     )
     goes = plan.promotion.ids if plan.promotion is not None else ()
     return _load(tables, head, look, topic_id=plan.topic_id, ids=ids, goes=goes)

@@ -92,7 +92,8 @@ class HeldLook:
     `open_since`: all open waveforms with a chunk whose record time is not before this; None: no open ones beside
     those asked for. `ids`: all valid chunks of these waveforms. `coordinates`: whatever is held from these places.
     `chunks`: all that are chunks. `everything`: all rows, for whoever proves the table as a whole; neither is a
-    batch's.
+    batch's. `unreleased`: of the open ones, those of which all that is held was released by what is published now may
+    be left out.
     """
 
     open_since: EpochMs | None = None
@@ -100,6 +101,7 @@ class HeldLook:
     coordinates: AbstractSet[Coordinate] = frozenset()
     chunks: bool = False
     everything: bool = False
+    unreleased: bool = False
 
 
 @dataclass(frozen=True, slots=True)

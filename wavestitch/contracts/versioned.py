@@ -41,6 +41,10 @@ class Versioned(Generic[R]):
     upgrades: Mapping[int, Callable[[Fields], Fields]] = field(default_factory=dict)
     wrong: Callable[[R], str | None] = lambda _: None
 
+    def prepare(self) -> None:
+        """Make what checks a record now, not at the first one: some ten milliseconds, which forked processes share."""
+        _ = self._adapter
+
     def content(self, record: R) -> Fields:
         """The record as an object of JSON."""
         return {"format": self.format, **self._dump(record)}

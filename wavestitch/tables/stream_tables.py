@@ -40,8 +40,9 @@ from wavestitch.tables.held.held_removal import rows_that_stay
 from wavestitch.tables.held.held_rows import Apart, held_groups
 from wavestitch.tables.held.held_staging import settle, stage_rows
 from wavestitch.tables.held.held_values import stored_payloads
+from wavestitch.tables.held.held_waiting import Released
 from wavestitch.tables.history.batch_history import absent_history, history_batches, read_history, read_recorded
-from wavestitch.tables.history.heads import find_remains, newest_head, walk_heads
+from wavestitch.tables.history.heads import find_remains, heads_of, newest_head, walk_heads
 from wavestitch.tables.lookup.days_added import days_added
 from wavestitch.tables.lookup.file_scans import files_to_read
 from wavestitch.tables.lookup.id_index import IdIndex
@@ -99,8 +100,9 @@ class StreamTables:
         """How many files the index of ids knows that no retained snapshot names, and with `apply` forgets."""
         if self._id_index is None:
             return 0
-        waveforms, held = self._waveforms.load(), self._held.load()
+        waveforms, held, batches = (stored.load() for stored in self.stored())
         gone = 0 if waveforms is None else self._id_index.prune(waveforms, apply=apply)
+        gone += 0 if batches is None else self._id_index.prune(batches, apply=apply, column="plan_id")
         return gone + (0 if held is None else self._id_index.prune(held, apply=apply, without=JUNK))
 
     def named_by_others(self) -> set[str]:
@@ -164,7 +166,7 @@ class StreamTables:
 
     def heads(self) -> list[Head]:
         table = self._waveforms.load()
-        return [] if table is None else list(walk_heads(table))
+        return [] if table is None else list(heads_of(table))
 
     def published(self, ids: Collection[str], *, of: int | None = None) -> dict[str, PublishedWaveform]:
         table = self._waveforms.load()
@@ -252,7 +254,12 @@ class StreamTables:
             return list(pool.map(self._waveforms.files.place, files))
 
     def held(self, mark: HeldMark | None, look: HeldLook) -> list[HeldChunk]:
-        return [] if mark is None else look_at_held(self._held.ensure(), mark, look, index=self._id_index)
+        if mark is None:
+            return []
+        released = None
+        if look.unreleased and self._id_index is not None and (published := self._waveforms.load()) is not None:
+            released = Released(published, self._id_index)
+        return look_at_held(self._held.ensure(), mark, look, index=self._id_index, released=released)
 
     def held_ids(self, mark: HeldMark | None, look: IdsLook) -> dict[str, int]:
         return {} if mark is None else ids_held(self._held.ensure(), mark, look, index=self._id_index)
@@ -323,7 +330,19 @@ class StreamTables:
 
     def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
         table = self._batches.load()
-        return [] if table is None else read_history(table, since=since, plan_id=plan_id)
+        if table is None:
+            return []
+        tasks = None if plan_id is None else self._files_with_plan(table, plan_id)
+        return read_history(table, since=since, plan_id=plan_id, tasks=tasks)
+
+    def _files_with_plan(self, table: Table, plan_id: str) -> list[FileScanTask] | None:
+        """Each step asks whether its plan is finished, and by its bounds a file of many batches may have any of them.
+        None where no index can be used: then they are all read."""
+        if self._id_index is None:
+            return None
+        with suppress(BadInput, Transient):
+            return [found.task for found in self._id_index.tasks_of(table, [plan_id], column="plan_id")]
+        return None
 
     def shown_batches(self, *, since: int = 0, plan_id: str | None = None) -> ShownBatches:
         table, odd = self._batches.load(), list[str]()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,28 @@ class OfflineView:
     """How Great Expectations turns a rendered document into a page: its own way, then reduced to plain HTML."""
 
     def __init__(self, **_: Any) -> None:
-        from great_expectations.render.view import DefaultJinjaPageView  # noqa: PLC0415 - takes seconds
-
-        self._view = DefaultJinjaPageView()
+        pass
 
     def render(self, document: Any, **_: Any) -> str:
         _escape_cells(document)
-        return whole_page("Great Expectations: validation results", _WAY_HOME + plain_body(self._view.render(document)))
+        page = plain_body(_page_view().render(document))
+        return whole_page("Great Expectations: validation results", _WAY_HOME + page)
+
+
+@cache
+def _page_view() -> Any:
+    """One for all batches of a process: each compiles its own templates, which takes longer than to validate."""
+    from great_expectations.render.view import DefaultJinjaPageView  # noqa: PLC0415 - takes seconds
+
+    return DefaultJinjaPageView()
+
+
+def compile_templates() -> None:
+    """All that a page can be made of, for the views of this process and those that are forked from it."""
+    import great_expectations.render.renderer.site_builder  # noqa: F401, PLC0415
+
+    for name in _page_view().env.list_templates():
+        _page_view().env.get_template(name)
 
 
 class NoView:

@@ -40,6 +40,14 @@ def load_gate() -> None:
         import wavestitch.validation.suite  # noqa: F401, PLC0415
 
 
+def load_pages() -> None:
+    """The same of what its pages take: they are made of templates, which are compiled at the first use."""
+    load_gate()
+    from wavestitch.validation.docs import compile_templates  # noqa: PLC0415
+
+    compile_templates()
+
+
 def validate_rows(
     rows: pa.Table, expectations: Sequence[Expectation], *, run_name: str, docs_folder: Path | None
 ) -> Verdict:

@@ -44,7 +44,8 @@ def sample_type_of(table: Table) -> SampleType:
 
 def never_filled(table: Table) -> bool:
     """Whether no snapshot that the table retains has a data file."""
-    said = (s.summary.additional_properties if s.summary else {} for s in table.metadata.snapshots)
+    # The newest has some, of a table that was ever filled; a long history need not be gone through.
+    said = (s.summary.additional_properties if s.summary else {} for s in reversed(table.metadata.snapshots))
     return all(about.get("total-data-files") == "0" for about in said)
 
 

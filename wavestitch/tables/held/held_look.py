@@ -8,8 +8,10 @@ ever held (I5). Never decides which rows count: that is `effective_held`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import BooleanExpression
@@ -23,6 +25,7 @@ from wavestitch.contracts.read_places import spans_of
 from wavestitch.contracts.reasons import Reason
 from wavestitch.tables.held.held_files import HeldFiles, Mask, held_files_of
 from wavestitch.tables.held.held_rows import FACTS, held_chunk
+from wavestitch.tables.held.held_waiting import Released, key_of
 from wavestitch.tables.lookup.file_scans import read_file
 from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.lookup.row_filter import EVERY_ROW, all_of, any_of, at_least, below, equals, is_in
@@ -52,19 +55,59 @@ def _live(table: Table, snapshot_id: int) -> HeldFiles:
     return held_files_of(table, snapshot_id)
 
 
-def look_at_held(table: Table, mark: HeldMark, look: HeldLook, *, index: IdIndex | None = None) -> list[HeldChunk]:
+def look_at_held(
+    table: Table,
+    mark: HeldMark,
+    look: HeldLook,
+    *,
+    index: IdIndex | None = None,
+    released: Released | None = None,
+) -> list[HeldChunk]:
     """Every row that is asked for, payload aside, and all rows about the same places and pieces.
 
     `index`: says which files have which ids; without it, each file that can have one of them by its bounds is opened.
+    `released`: knows what of it waits no more; without it, whatever is open counts as waiting.
     """
     files = _live(table, mark.snapshot_id)
     check_mark(mark, files.held, table=".".join(table.name()))
+    if look.open_since is not None and look.unreleased and released is not None:
+        waits = _still_waiting(table, mark, look.open_since, files, released)
+        look = replace(look, open_since=None, ids=look.ids | waits)
+    return _rows_of(_asked_for(table, mark, look, files, index))
+
+
+def _rows_of(batches: Iterable[pa.RecordBatch]) -> list[HeldChunk]:
     found: dict[tuple[HeldKey, int], HeldChunk] = {}
-    whole, texts = look.everything or look.chunks, Texts()
-    for batch in _whole(table, look, files) if whole else _asked_for(table, mark, look, files, index):
+    texts = Texts()
+    for batch in batches:
         for held in _chunks(batch, texts):
             found[held.key, held.sequence] = held
     return list(found.values())
+
+
+def _still_waiting(table: Table, mark: HeldMark, since: int, files: HeldFiles, released: Released) -> frozenset[str]:
+    """The waveforms with an open chunk that is not older, of which something that is held is not released. What was not
+    known of a file is noted."""
+    which = files.of_reasons({Reason.OPEN.value}) & files.since(since)
+    about = [files.held[n] for n in np.flatnonzero(which).tolist()]
+    known = released.note_of(table, about)
+    ids_of: dict[str, Collection[str]] = {}
+    for file, task in zip(about, files.tasks(which), strict=True):
+        key = key_of(file)
+        ids_of[key] = known[key].waits if key in known else _ids_in(table, task)
+    ids = frozenset[str]().union(*ids_of.values())
+    tasks = files.tasks(_may_have(table, mark, ids, files, released.index)) if ids else ()
+    rows = _rows_of(_of_waveforms(table, ids, tasks))
+    now = released.noted(ids_of, rows, known)
+    if now != known:
+        released.keep(table, now)
+    late = {h.chunk.waveform_id for h in rows if h.reason is Reason.OPEN and h.chunk.timestamp_ms >= since}
+    return frozenset[str]().union(*(noted.waits & late for noted in now.values()))
+
+
+def _ids_in(table: Table, task: FileScanTask) -> set[str]:
+    some = (pc.unique(b["waveform_id"].drop_null()) for b in read_file(table, task, ("waveform_id",)))
+    return {i for ids in some for i in ids.to_pylist()}
 
 
 def ids_held(table: Table, mark: HeldMark, look: IdsLook, *, index: IdIndex | None = None) -> dict[str, int]:
@@ -124,6 +167,9 @@ def _whole(table: Table, look: HeldLook, files: HeldFiles) -> Iterator[pa.Record
 def _asked_for(
     table: Table, mark: HeldMark, look: HeldLook, files: HeldFiles, index: IdIndex | None
 ) -> Iterator[pa.RecordBatch]:
+    if look.everything or look.chunks:
+        yield from _whole(table, look, files)
+        return
     ids = look.ids
     if look.open_since is not None:
         waiting = IdsLook(frozenset({Reason.OPEN}), look.open_since)

@@ -7,8 +7,10 @@ Snapshots of maintenance carry none of our keys and are passed over. Keeps I7.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Lock
 from uuid import UUID
 
+from cachetools import LRUCache, cached
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
@@ -19,11 +21,29 @@ from wavestitch.contracts.quantities import EpochMs
 
 # Of a table, by snapshot: a snapshot never changes, and a long history is walked several times for each batch.
 _heads_of: dict[UUID, dict[int, Head | None]] = {}
+_VERSIONS = 6
+"""Of the metadata of tables: so many are known by their snapshots, and by their heads."""
+
+
+def _version(table: Table) -> tuple[str, int | None, int]:
+    """A file of metadata never changes; what is loaded of it may have been changed since, and not written."""
+    return table.metadata_location, table.metadata.current_snapshot_id, len(table.metadata.snapshots)
+
+
+@cached(LRUCache(_VERSIONS), key=_version, lock=Lock())
+def heads_of(table: Table) -> tuple[Head, ...]:
+    """All of them, newest first. Raises as `walk_heads` does."""
+    return tuple(walk_heads(table))
+
+
+@cached(LRUCache(_VERSIONS), key=_version, lock=Lock())
+def _snapshots(table: Table) -> dict[int, Snapshot]:
+    return {s.snapshot_id: s for s in table.metadata.snapshots}
 
 
 def walk_heads(table: Table) -> Iterator[Head]:
     """Newest first. Raises `Refused` where there is history but no head left in it."""
-    snapshots = {s.snapshot_id: s for s in table.metadata.snapshots}
+    snapshots = _snapshots(table)
     known = _heads_of.setdefault(table.metadata.table_uuid, {})
     if len(known) > len(snapshots):  # some have been expired; a new dict, since another walk may be in the old one
         known = {i: head for i, head in list(known.items()) if i in snapshots}

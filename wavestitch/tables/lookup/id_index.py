@@ -11,11 +11,12 @@ from __future__ import annotations
 import errno
 import logging
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import compress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,9 @@ from wavestitch.modes import make_own_folder
 from wavestitch.tables.access.reading import reading
 from wavestitch.tables.lookup.file_scans import files_to_read, read_file
 from wavestitch.tables.lookup.id_store import FORMAT, Damaged, Hashes, IdStore, hash_ids, open_store
+
+R = TypeVar("R")
+Parts = list[npt.NDArray[np.uint32]]
 
 _IDS_AT_ONCE = 1 << 20
 _ATTEMPTS = 3
@@ -45,7 +49,7 @@ class IdIndex:
     """The indexes of the tables of one deployment, in `folder`."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     def files_of(
         self,
@@ -77,6 +81,13 @@ class IdIndex:
             return [FileWithIds(t, by_path[t.file.file_path]) for t in tasks]
         return [FileWithIds(FileScanTask(n.data_file()), named[n]) for n in sorted(named)]
 
+    def live(self, table: Table, names: Collection[str]) -> set[str]:
+        """Those of these data files, named by `name_of`, whose rows all are in the table as it is now: of a snapshot in
+        which another engine deleted some in place, none."""
+        if not names or any(m.content == ManifestContent.DELETES for m in _manifests(table, None)):
+            return set()
+        return self._asked(table, _Kind("waveform_id"), None, partial(_live_of, names=names)) or set()
+
     def is_there(self, table: Table, *, column: str = "waveform_id") -> bool:
         """Whether this host has one already: making it reads the ids of the whole table."""
         return self._store_of(table, _Kind(column))[0].exists()
@@ -98,24 +109,31 @@ class IdIndex:
             return 0
 
     def _find(self, table: Table, ids: Collection[str], kind: _Kind, *, snapshot_id: int | None) -> dict[str, set[str]]:
-        """Names of files with ids. What is damaged is removed, and the loop goes round with a new one."""
+        """Names of files with ids."""
+        return (self._asked(table, kind, snapshot_id, partial(_look_up, ids=ids)) or {}) if ids else {}
+
+    def _asked(
+        self, table: Table, kind: _Kind, snapshot_id: int | None, ask: Callable[[IdStore, Parts], R]
+    ) -> R | None:
+        """Of a store that covers this snapshot, and the numbers of its files; None where it has none. What is damaged
+        is removed, and the loop goes round with a new one."""
         manifests = {_part(m): m for m in _manifests(table, snapshot_id) if m.content == ManifestContent.DATA}
-        if not ids or not manifests:
-            return {}
+        if not manifests:
+            return None
         path, identity = self._store_of(table, kind)
         try:
-            make_own_folder(self._folder.parent, self._folder.name)
+            make_own_folder(self.folder.parent, self.folder.name)
         except OSError as error:
             raise BadInput(
-                f"the cache folder {self._folder} cannot be made ({error}); see `cache` in the settings"
+                f"the cache folder {self.folder} cannot be made ({error}); see `cache` in the settings"
             ) from error
         for _ in range(_ATTEMPTS):
             try:
                 with _usable(path):
-                    if (found := _look(path, identity, manifests, ids)) is None:
+                    if (found := _look(path, identity, manifests, ask)) is None:
                         _follow(path, identity, table, list(manifests.values()), kind)
                         # Not in the next round: what is damaged may take one for what it lacks and one for what it has.
-                        found = _look(path, identity, manifests, ids)
+                        found = _look(path, identity, manifests, ask)
                 if found is not None:
                     return found
             except _OtherKey:
@@ -128,7 +146,7 @@ class IdIndex:
     def _store_of(self, table: Table, kind: _Kind) -> tuple[Path, str]:
         uuid = table.metadata.table_uuid
         identity = f"{FORMAT} {uuid} {kind.column} blake2b {','.join(sorted(kind.without))}"
-        return self._folder / f"{uuid}-{kind.column}-v{FORMAT}.sqlite", identity
+        return self.folder / f"{uuid}-{kind.column}-v{FORMAT}.sqlite", identity
 
 
 class _Kind(NamedTuple):
@@ -182,18 +200,28 @@ def _part(manifest: ManifestFile) -> str:
     return f"{manifest.manifest_path}\n{manifest.manifest_length}"
 
 
+def name_of(file: DataFile) -> str:
+    """What makes a data file this one and no other, as the store names it."""
+    return _Named.of(file)
+
+
 def _look(
-    path: Path, identity: str, manifests: Mapping[str, ManifestFile], ids: Collection[str]
-) -> dict[str, set[str]] | None:
+    path: Path, identity: str, manifests: Mapping[str, ManifestFile], ask: Callable[[IdStore, Parts], R]
+) -> R | None:
     """None: there is no store, or it does not cover all of these manifests."""
     if not path.exists():
         return None
     with open_store(path, identity, write=False) as store:
         parts = store.known_parts(manifests)
-        return _look_up(store, list(parts.values()), ids) if parts.keys() == manifests.keys() else None
+        return ask(store, list(parts.values())) if parts.keys() == manifests.keys() else None
 
 
-def _look_up(store: IdStore, parts: list[npt.NDArray[np.uint32]], ids: Collection[str]) -> dict[str, set[str]]:
+def _live_of(store: IdStore, parts: Parts, names: Collection[str]) -> set[str]:
+    live = set(np.concatenate(parts).tolist())
+    return {name for name, number in store.known_files(names).items() if number in live}
+
+
+def _look_up(store: IdStore, parts: Parts, ids: Collection[str]) -> dict[str, set[str]]:
     hashes = hash_ids(ids, store.key)
     hits = list(store.find(hashes, np.concatenate(parts)))
     # Nearly all ids of a batch are new, and are in no file.

@@ -7,11 +7,12 @@ its id column alone. Samples are never read.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 
 from wavestitch.contracts.held import PublishedChunk, PublishedWaveform
@@ -26,9 +27,16 @@ def find_published(
     table: Table, ids: Collection[str], *, index: IdIndex | None = None, snapshot_id: int | None = None
 ) -> dict[str, PublishedWaveform]:
     """The published ones of these ids, in this snapshot of the table (the current one)."""
-    found: dict[str, PublishedWaveform] = {}
+    found = published_in_files(table, ids, index=index, snapshot_id=snapshot_id)
+    return {row.waveform_id: row for _, row in found}
+
+
+def published_in_files(
+    table: Table, ids: Collection[str], *, index: IdIndex | None = None, snapshot_id: int | None = None
+) -> Iterator[tuple[DataFile, PublishedWaveform]]:
+    """The same, each with the file that has it."""
     if not ids:
-        return found
+        return
     if index is None:
         few = is_in("waveform_id", ids) if len(ids) <= _MOST_IN_FILTER else EVERY_ROW
         files = [FileWithIds(task, set(ids)) for task in files_to_read(table, few, snapshot_id=snapshot_id)]
@@ -41,8 +49,7 @@ def find_published(
         few = is_in("waveform_id", some) if len(some) <= _MOST_IN_FILTER else EVERY_ROW
         for batch in read_file(table, task, ["waveform_id", "chunks"], few):
             for row in batch.filter(pc.is_in(batch["waveform_id"], value_set=wanted)).to_pylist():
-                found[row["waveform_id"]] = _waveform(row["waveform_id"], row["chunks"])
-    return found
+                yield task.file, _waveform(row["waveform_id"], row["chunks"])
 
 
 def count_by_plan(table: Table) -> dict[str, int]:
