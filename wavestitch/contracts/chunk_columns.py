@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import compress
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,20 +25,23 @@ from wavestitch.contracts.chunk_header import (
     H_VERSION,
     KNOWN,
     MAX_CHUNKS,
+    MAX_META_BYTES,
     MOST_DIGITS,
     MOST_SHARED,
     VERSION,
     SharedClaims,
+    claims_with,
     crc32,
     is_digest,
     sequence_number,
-    shared_claims,
 )
+from wavestitch.contracts.metadata_columns import read_texts
 from wavestitch.contracts.raw_headers import HEADER_OVERHEAD
 from wavestitch.contracts.record_columns import Ints, Places, RecordColumns, bytes_at, number_texts
 
 _CLAIMS = {n.encode(): n for n in KNOWN}
 _CRC_DIGITS = 8
+_MOST_BESIDE = MOST_SHARED - MAX_META_BYTES
 _NEVER = SharedClaims("", -1, "", 1, 0, b"", None)
 """In the place of what is no chunk's: a count that no sequence number is below."""
 
@@ -151,16 +155,34 @@ def _shared_of(records: RecordColumns, claims: dict[str, Places]) -> tuple[list[
     numbers = zip(*(t.numbers[changes].tolist() for t in texts), strict=True)
     first: dict[tuple[int, ...], int] = {}
     heads = [first.setdefault(said, len(first)) for said in numbers]
-    said = [[*t.said, None] for t in texts]
-    shared = [_shared(*(column[n] for column, n in zip(said, key, strict=True))) for key in first]
+    ids, headers, counts, raw_metas = ([*t.said, None] for t in texts)
+    metas, sample_bytes = _metadata_of(texts[-1].said)
+    shared = [_shared(ids[i], headers[h], counts[c], raw_metas[m], metas[m], sample_bytes[m]) for i, h, c, m in first]
     return shared, np.array(heads, np.int64)[np.cumsum(changes) - 1]
 
 
-def _shared(key: bytes | None, header: bytes | None, count: bytes | None, meta: bytes | None) -> SharedClaims:
+def _metadata_of(raw: Sequence[bytes]) -> tuple[list[str], list[int]]:
+    """Of each the text, and the bytes of a sample: 0 where it is none that a reader lets through. And of none."""
+    read = [one if len(one) <= MAX_META_BYTES else b"" for one in raw]
+    bounds = np.concatenate(([0], np.cumsum([len(one) for one in read], dtype=np.int64)))
+    found = read_texts(np.frombuffer(b"".join(read), np.uint8), bounds)
+    sample_bytes = found.of_each(attrgetter("sample_bytes"), np.int64).tolist()
+    texts = [one.decode() if size else "" for one, size in zip(read, sample_bytes, strict=True)]
+    return [*texts, ""], [*sample_bytes, 0]
+
+
+def _shared(
+    key: bytes | None,
+    header: bytes | None,
+    count: bytes | None,
+    raw_meta: bytes | None,
+    meta: str,
+    sample_bytes: int,
+) -> SharedClaims:
     # Whatever is remembered is small.
-    if meta is None or len(meta) + len(key or b"") + len(header or b"") + len(count or b"") > MOST_SHARED:
+    if not sample_bytes or raw_meta is None or len(key or b"") + len(header or b"") + len(count or b"") > _MOST_BESIDE:
         return _NEVER
-    return shared_claims(key, header, count, meta) or _NEVER
+    return claims_with(key, header, count, raw_meta, meta=meta, sample_bytes=sample_bytes) or _NEVER
 
 
 def _sequence_number(raw: bytes) -> int:

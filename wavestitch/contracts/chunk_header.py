@@ -184,12 +184,30 @@ def _parse_usual(key: bytes | None, headers: RecordHeaders, value: bytes) -> Chu
 def shared_claims(
     key: bytes | None, header: bytes | None, raw_count: bytes | None, raw_meta: bytes
 ) -> SharedClaims | None:
+    if len(raw_meta) > MAX_META_BYTES:
+        return None
+    try:
+        meta, sample_bytes = _checked_metadata(raw_meta)
+    except _Refused:
+        return None
+    return claims_with(key, header, raw_count, raw_meta, meta=meta, sample_bytes=sample_bytes)
+
+
+def claims_with(
+    key: bytes | None,
+    header: bytes | None,
+    raw_count: bytes | None,
+    raw_meta: bytes,
+    *,
+    meta: str,
+    sample_bytes: int,
+) -> SharedClaims | None:
+    """The same where it is known what the metadata are: this text, which is valid, of samples of so many bytes."""
     found = _waveform_id(key, header)
-    if isinstance(found, Rejection) or len(raw_meta) > MAX_META_BYTES:
+    if isinstance(found, Rejection):
         return None
     try:
         count = None if raw_count is None else _decimal(H_COUNT, raw_count, MAX_CHUNKS)
-        meta, sample_bytes = _checked_metadata(raw_meta)
     except _Refused:
         return None
     raw_id, waveform_id = found

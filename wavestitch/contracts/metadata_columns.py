@@ -53,11 +53,20 @@ class MetadataColumns:
 
 def read_metadata(texts: pa.Array) -> MetadataColumns:
     """What each of these texts says; none is null."""
-    found = _Found([], np.full(len(texts), _NOTHING, np.int64), np.zeros(len(texts), np.int64))
     large = texts.cast(pa.large_string())
     _, ends, data = large.buffers()
-    bounds = np.frombuffer(ends, np.int64)[large.offset : large.offset + len(large) + 1] if len(large) else np.zeros(1)
-    sizes, raw = np.diff(bounds), np.frombuffer(data if data is not None else b"", np.uint8)
+    bounds = (
+        np.frombuffer(ends, np.int64)[large.offset : large.offset + len(large) + 1]
+        if len(large)
+        else np.zeros(1, np.int64)
+    )
+    return read_texts(np.frombuffer(data if data is not None else b"", np.uint8), bounds)
+
+
+def read_texts(raw: _Bytes, bounds: Rows) -> MetadataColumns:
+    """The same of texts that lie one behind the other; text `n` is `raw[bounds[n]:bounds[n + 1]]`."""
+    sizes = np.diff(bounds)
+    found = _Found([], np.full(len(sizes), _NOTHING, np.int64), np.zeros(len(sizes), np.int64))
     order = np.argsort(sizes, kind="stable")
     alone = [np.empty(0, np.int64)]
     for same in np.split(order, np.flatnonzero(np.diff(sizes[order])) + 1):
@@ -68,9 +77,8 @@ def read_metadata(texts: pa.Array) -> MetadataColumns:
         for begin in range(0, len(same), _AT_ONCE):
             rows = same[begin : begin + _AT_ONCE]
             alone += found.take(rows, windows[bounds[rows]])
-    left = np.sort(np.concatenate(alone))
-    for n, text in zip(left.tolist(), large.take(pa.array(left)).to_pylist(), strict=True):
-        one = parse_metadata(text)
+    for n in np.sort(np.concatenate(alone)).tolist():
+        one = parse_metadata(raw[bounds[n] : bounds[n + 1]].tobytes())
         if isinstance(one, Metadata):
             found.form[n], found.start_ns[n] = len(found.said), one.start_time_ns
             found.said.append(one)
