@@ -84,6 +84,8 @@ class Bench(KeptPreviews):
     """What its stream demands of the chunks, the key looked up."""
     landing: Path | None = None
     """A folder on a disk, where a history has readers that leave files."""
+    gathered: dict[tuple[object, ...], Landed] = field(default_factory=dict)
+    """What was landed, by all that it follows from: each step of a batch asks for it."""
     tables: FakeTables = field(init=False)
 
     def __post_init__(self) -> None:
@@ -184,7 +186,11 @@ class FakeEdges(FakePreviews):
         return kept_once(self.bench.receipts, f"receipt-u{receipt.unit:03d}", receipt)
 
     def landed(self, plan: Plan, receipts: Sequence[str]) -> Landed:
-        return gather_landed(plan, [self.bench.receipts[name] for name in receipts], self._facts)
+        known = (plan.plan_id, *receipts, self.stream.id_partitions, self.stream.proof, self.bench.proof)
+        if known not in self.bench.gathered:
+            found = gather_landed(plan, [self.bench.receipts[name] for name in receipts], self._facts)
+            self.bench.gathered[known] = found
+        return self.bench.gathered[known]
 
     def stitching(self, plan: Plan, report: str | None) -> FakeStitching:
         return FakeStitching(plan.plan_id, self.bench.files, {}, {}) if report is None else self.bench.reports[report]

@@ -172,15 +172,14 @@ class FakeLog(Edge):
         if at is None or not at.log_start <= start <= at.end:
             raise IndexError(start)
         batches: list[RecordBatch] = []
-        offset = start
-        while offset < at.stable_end and len(batches) < most:
+        offset, end = start, at.stable_end
+        while offset < end and len(batches) < most:
             if at.seen[offset] is not Visibility.GONE:
                 producer, control = at.heads[offset]
                 batches.append(RecordBatch(offset, Offset(offset + 1), producer, producer >= 0, control))
             offset = Offset(offset + 1)
         reached = {at.heads[o][0] for o in range(start, offset) if at.seen[o] is Visibility.ABORTED}
-        begun = [next(o for o in range(at.end) if at.heads[o][0] == producer) for producer in reached]
-        return RawFetch(batches, [AbortedTransaction(at.heads[o][0], Offset(o)) for o in begun])
+        return RawFetch(batches, [AbortedTransaction(producer, at.begins[producer]) for producer in reached])
 
     def diverged(self, partition: Partition, start: Offset, epoch: int) -> bool:
         """Whether what was read up to `start` in this leader epoch is not what lies there today."""
@@ -230,6 +229,7 @@ class FakeLog(Edge):
         if seen is Visibility.MARKER and control is None:
             control = Control.COMMIT
         at.heads.append((producer, control))
+        at.begins.setdefault(producer, record.offset)
         self.tell("produced", record=record, seen=seen.value)
         return record
 
@@ -290,6 +290,7 @@ class FakeLog(Edge):
         for kept in (at.records, at.seen, at.heads, at.epochs):
             del kept[cut:]  # type: ignore[attr-defined]
         at.open = {o for o in at.open if o < cut}
+        at.begins = {producer: o for producer, o in at.begins.items() if o < cut}
         at.cuts.append((at.epoch, cut))
         at.epoch += 1
         self._jumped = {place for place in self._jumped if place[:2] != (self.topic_id, partition) or place[2] < cut}

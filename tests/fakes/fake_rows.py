@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.held import HeldChunk, PublishedChunk
+from wavestitch.contracts.held_mark import HeldFile
 from wavestitch.contracts.quantities import EpochMs
 
 
@@ -20,7 +22,7 @@ class PublishedRow:
     chunks: tuple[PublishedChunk, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StoredHeld:
     """One row of the held table. `stored`: whether it has the payload (which may be null), or an earlier row does.
     `held_ms`: since when, by the deciding plan's clock."""
@@ -30,6 +32,12 @@ class StoredHeld:
     payload: bytes | None
     stored: bool
     held_ms: EpochMs
+
+    @cached_property
+    def file(self) -> HeldFile:
+        """Each row has its own. The name follows from all that is in it."""
+        size = self.held.chunk.length if self.stored else 0
+        return HeldFile(f"{self.held} {self.stored}", 1, size, self.held.reason.value)
 
 
 class Staged(NamedTuple):

@@ -394,7 +394,4 @@ class FakeTables(TableAccidents):
 
 
 def held_files(rows: Sequence[StoredHeld]) -> list[HeldFile]:
-    """A file for each row: its name follows from all that is in it."""
-    return [
-        HeldFile(f"{r.held} {r.stored}", 1, r.held.chunk.length if r.stored else 0, r.held.reason.value) for r in rows
-    ]
+    return [row.file for row in rows]

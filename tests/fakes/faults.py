@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -87,31 +87,48 @@ class Edge:
     def tell(self, _what: str, /, **_facts: Any) -> None:
         """Replaced on the instance by whoever listens."""
 
-    @contextmanager
     def act(
         self, name: str, *, error: Callable[[str], Exception], conflict: Callable[[], Exception] | None = None
-    ) -> Iterator[Fault | None]:
+    ) -> AbstractContextManager[Fault | None]:
         """The effect of one call. `error` makes an injected failure, `conflict` the failure of a lost race. What a
         request that was sent twice brings is the caller's to say."""
+        return _Act(name, error, conflict)
+
+
+class _Act:
+    """Around the effect of one call. There are a thousand in a history: a generator would take twice as long."""
+
+    __slots__ = ("_conflict", "_error", "_fault", "_name")
+
+    def __init__(self, name: str, error: Callable[[str], Exception], conflict: Callable[[], Exception] | None) -> None:
+        self._name, self._error, self._conflict = name, error, conflict
+
+    def __enter__(self) -> Fault | None:
         ours = getcurrent()
         steps: Steps | None = getattr(ours, "steps", None)
-        fault = steps.pause(name) if steps is not None else None
+        self._fault = fault = steps.pause(self._name) if steps is not None else None
+        if fault is None or steps is None:
+            return None
         if isinstance(fault, Foreign):
-            with reading(name):  # as the real edges do around a call
+            with reading(self._name):  # as the real edges do around a call
                 raise fault.error
-        if fault is Fault.CONFLICT and conflict is not None:
-            raise conflict()
+        if fault is Fault.CONFLICT and self._conflict is not None:
+            raise self._conflict()
         call = getattr(ours, "call", None)
-        if fault is Fault.LATE and call is not None and steps is not None:
-            steps.late.append(LateEffect(steps.name, name, call))
-            raise error(f"{name}: no answer; it may take effect later")
+        if fault is Fault.LATE and call is not None:
+            steps.late.append(LateEffect(steps.name, self._name, call))
+            raise self._error(f"{self._name}: no answer; it may take effect later")
         if fault in (Fault.FAIL_BEFORE, Fault.CONFLICT, Fault.LATE):
-            raise error(f"{name}: injected before the effect")
-        yield fault
-        if fault is Fault.KILL_AFTER:
-            raise Killed(name)
-        if fault is Fault.FAIL_AFTER:
-            raise error(f"{name}: injected after the effect")
+            raise self._error(f"{self._name}: injected before the effect")
+        return fault
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            return
+        if self._fault is Fault.KILL_AFTER:
+            raise Killed(self._name)
+        if self._fault is Fault.FAIL_AFTER:
+            raise self._error(f"{self._name}: injected after the effect")
 
 
 class Steps:

@@ -48,6 +48,8 @@ class KeptPartition:
     seen: list[Visibility] = field(default_factory=list)
     heads: list[tuple[int, Control | None]] = field(default_factory=list)
     """Per offset the producer's id, -1 outside of transactions, and what a control batch says."""
+    begins: dict[int, Offset] = field(default_factory=dict)
+    """By producer, its first offset."""
     open: set[Offset] = field(default_factory=set)
     """Offsets of transactions that have not ended."""
     log_start: Offset = _BEGINNING

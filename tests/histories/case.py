@@ -15,6 +15,7 @@ from tests.histories.events import (
     Held,
     Looked,
     Planned,
+    Produced,
     Projected,
     Published,
     Quiet,
@@ -86,8 +87,15 @@ class Case:
         return self.acted.get(run, -1) < self.looked.get((run, what), -1) < happened
 
 
+BY_THE_THOUSAND = (Produced, Looked)
+"""Three of four events; nearly all rules have nothing to say to them."""
+
+
 class Rule:
     """One idea of what can be wrong. Its findings are the case's."""
+
+    hears: tuple[type[Event], ...] = ()
+    """Which of those that are there by the thousand it takes. All others it takes, and has a first look at."""
 
     def __init__(self, case: Case) -> None:
         self.case = case

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from tests.histories.anomaly import Anomaly
 from tests.histories.approval_rules import ApprovalRules
-from tests.histories.case import Case, Rule
+from tests.histories.case import BY_THE_THOUSAND, Case, Rule
 from tests.histories.events import Event
 from tests.histories.gate_rules import GateRules
 from tests.histories.group_rules import GroupRules
@@ -48,13 +48,16 @@ def analyse(history: Iterable[Event]) -> list[Anomaly]:
     """All anomalies, in the order in which they show."""
     case = Case()
     rules = [rule(case) for rule in RULES]
+    look = [rule for rule in rules if type(rule).first_look is not Rule.first_look]
+    hear: dict[type, list[Rule]] = {kind: [r for r in rules if kind in r.hears] for kind in BY_THE_THOUSAND}
     for event in history:
         case.at += 1
         before = case.ledger.heads[-1] if case.ledger.heads else None
-        for rule in rules:
-            rule.first_look(event)
+        if type(event) not in hear:
+            for rule in look:
+                rule.first_look(event)
         case.take(event)
-        for rule in rules:
+        for rule in hear.get(type(event), rules):
             rule.take(event, before)
     case.at += 1
     for rule in rules:

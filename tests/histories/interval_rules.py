@@ -19,6 +19,8 @@ class IntervalRules(Rule):
     """`looked`: by run that backfills, what readers of committed data could find when it looked at the topic last;
     `there`: by the first plan of a backfill, what its run had seen so; `refused`: what the gate has refused since."""
 
+    hears = (Looked,)
+
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.backfills: set[str] = set()

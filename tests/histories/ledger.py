@@ -17,6 +17,7 @@ from tests.histories.events import (
     Forged,
     Held,
     JunkLimit,
+    Looked,
     LostOffset,
     Planned,
     Produced,
@@ -111,6 +112,8 @@ class Ledger:
             case Produced():
                 self.records[event.coordinate] = event
                 self.seen[event.coordinate] = event.seen
+            case Looked():
+                pass  # of those there are most
             case Settled():
                 for offset in event.offsets:
                     self.seen[event.topic_id, event.partition, offset] = event.outcome

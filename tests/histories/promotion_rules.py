@@ -11,7 +11,7 @@ import hashlib
 from tests.histories.anomaly import Kind
 from tests.histories.approval_events import Approved, Declared
 from tests.histories.case import Case, Rule
-from tests.histories.events import Asks, Committed, Ended, Event, Planned, Published, Undone
+from tests.histories.events import Asks, Committed, Ended, Event, Looked, Planned, Produced, Published, Undone
 from tests.histories.ledger import BLOCKS, Identity, identity
 from tests.histories.promotion_events import Offered, Replaced
 from tests.histories.table_events import CatalogSetBack, TakenOut
@@ -26,6 +26,8 @@ class PromotionRules(Rule):
     committed; `waiting`: what of `out` waits for a decision that nobody made; `done`: of heads that were committed, by
     plan. `undoing`: by run. `stood`: of runs at work, whether what they were to do was so at any moment since.
     `fresh`: the preview since which nothing happened but what `at_once` did, the run that was begun on it."""
+
+    hears = (Produced, Looked)
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)

@@ -21,6 +21,8 @@ class ReadingRules(Rule):
     """`began`: runs under way, what each is, and since which event. `touched`: by run, the places that it read, and
     `taken` by run and plan, all of it. `since`: when what lies at a place was produced."""
 
+    hears = (Produced,)
+
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.began: dict[str, tuple[str, int]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -185,3 +186,9 @@ def test_the_checker_shares_no_code_with_the_product(module: Any) -> None:
     found = [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
     found += [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
     assert not {name.split(".")[0] for name in found} & {"wavestitch", "consumers", "spark_apps"}
+
+
+@pytest.mark.parametrize("rule", checker.RULES)
+def test_a_rule_hears_whatever_it_speaks_of(rule: type[case.Rule]) -> None:
+    named = [kind for kind in case.BY_THE_THOUSAND if f"case {kind.__name__}(" in inspect.getsource(rule)]
+    assert set(named) <= set(rule.hears)

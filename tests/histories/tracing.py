@@ -24,6 +24,7 @@ from tests.histories.events import (
     GateClosed,
     Looked,
     Planned,
+    Produced,
     Projected,
     Reset,
     Shared,
@@ -75,9 +76,9 @@ class Trace:
         self._found: dict[str, Group] = {}
         """By run, what the group showed when it moved the stream on purpose."""
 
-    def follow(self, events: Iterable[Event]) -> Counter[str]:
-        """Raises `OffTrack` at the first that is no step."""
-        for self._at, event in enumerate(events, 1):
+    def follow(self, events: Iterable[tuple[int, Event]]) -> Counter[str]:
+        """Of events with their numbers. Raises `OffTrack` at the first that is no step."""
+        for self._at, event in events:
             self._take(event)
             head = self._heads[-1] if self._heads else None
             if self._moments[-1][1:] != (head, self._group):
@@ -226,8 +227,9 @@ def _stands(head: Head) -> tuple[int, int, int]:
 
 def follow(history: Iterable[Event]) -> Counter[str]:
     """All partitions of a history. Raises `OffTrack`."""
-    events = list(history)
-    partitions = sorted({p for e in events if isinstance(e, Committed) for p in e.positions})
+    # The model knows of no records.
+    events = [(at, event) for at, event in enumerate(history, 1) if not isinstance(event, Produced)]
+    partitions = sorted({p for _, e in events if isinstance(e, Committed) for p in e.positions})
     return sum((Trace(p).follow(events) for p in partitions), Counter[str]())
 
 

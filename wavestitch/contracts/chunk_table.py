@@ -241,6 +241,6 @@ def _pieces(column: Any) -> Column:
 
 
 def _spelled(texts: pa.Array, numbers: Column) -> list[str | None]:
-    distinct, at = np.unique(numbers, return_inverse=True)
-    said = [None if n == NONE else texts[n].as_py() for n in distinct.tolist()]
-    return [said[n] for n in at.tolist()]
+    at = numbers.tolist()
+    said = {n: None if n == NONE else texts[n].as_py() for n in set(at)}
+    return [said[n] for n in at]

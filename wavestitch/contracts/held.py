@@ -127,11 +127,12 @@ def effective_held(rows: Iterable[HeldChunk], *, published: Mapping[str, Publish
     """
     newest: dict[HeldKey, HeldChunk] = {}
     for row in sorted(rows, key=lambda r: r.sequence):
-        known = newest.get(row.key)
+        key = row.key
+        known = newest.get(key)
         discards = known is not None and row.reason is Reason.DISCARDED
         was = known.reason if known and known.reason is not Reason.DISCARDED else None
         before = known.before or was if known and discards else row.before
-        newest[row.key] = replace(row, before=before, stored=row.stored or (known is not None and known.stored))
+        newest[key] = replace(row, before=before, stored=row.stored or (known is not None and known.stored))
     kept = [h for h in newest.values() if not is_released(h.chunk, published)]
     return sorted(kept, key=lambda h: (h.chunk.coordinate, repr(h.key)))
 
