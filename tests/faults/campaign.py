@@ -1,7 +1,8 @@
 """All fault classes, all seeds: `python -m tests.faults.campaign [--minutes N] [--only NAME…]`.
 
-Goes on where it stopped (`.wavestitch/faults/runs.jsonl`). Cases run in a worker process that is killed, with all it
+Goes on where it stopped (`account.json`, which is committed). Cases run in a worker process that is killed, with all it
 started, when one passes its deadline; a case that failed is kept with its seed and its traceback, and counts as failed.
+With `--minutes 0` it runs nothing, and says what is still to be run.
 """
 
 from __future__ import annotations
@@ -19,10 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any
 
-from tests.code_digest import code_digest
 from tests.conftest import CACHE, ROOT
+from tests.faults.campaign_account import Run, add_case, forget_failed, read_classes
 from tests.faults.campaign_report import write_report
 from tests.faults.cluster import start_cluster
 from tests.faults.fault_class import FaultClass, Need
@@ -31,15 +31,8 @@ from wavestitch.local.jars import KAFKA, cached_jars
 from wavestitch.local.java import find_java
 
 STATE = ROOT / ".wavestitch" / "faults"
-RUNS = STATE / "runs.jsonl"
 CASE_SECONDS = 240.0
 _START_SECONDS = 120.0
-_CODE = (
-    *("wavestitch/batch", "wavestitch/contracts", "wavestitch/tables", "wavestitch/validation", "wavestitch/producers"),
-    *("wavestitch/local", "consumers", "spark_apps", "tests/faults", "tests/builders"),
-)
-
-Run = dict[str, Any]
 
 
 def all_classes() -> tuple[FaultClass, ...]:
@@ -51,26 +44,6 @@ def all_classes() -> tuple[FaultClass, ...]:
     names = [c.name for c in found]
     assert len(set(names)) == len(names), f"two classes have one name: {sorted(names)}"
     return found
-
-
-def past_runs() -> dict[tuple[str, int], Run]:
-    """What this very code has run before; of a case that was run twice, the later run. Half a line is no run."""
-    found: dict[tuple[str, int], Run] = {}
-    code = code_digest(_CODE)
-    for line in RUNS.read_text().splitlines() if RUNS.exists() else ():
-        try:
-            run = json.loads(line)
-        except ValueError:
-            continue
-        if run["code"] == code:
-            found[run["class"], run["seed"]] = run
-    return found
-
-
-def keep(run: Run, code: str) -> None:
-    torn = RUNS.exists() and RUNS.stat().st_size > 0 and not RUNS.read_bytes().endswith(b"\n")
-    with RUNS.open("a") as file:
-        file.write(("\n" if torn else "") + json.dumps({**run, "code": code}) + "\n")
 
 
 @dataclass(frozen=True)
@@ -176,11 +149,14 @@ class Worker:
 
 def run_cases(classes: Sequence[FaultClass], *, until: float) -> bool:
     """Run what has not been run; False where the time was over first."""
-    done, code = past_runs(), code_digest(_CODE)
+    known = read_classes()
+    done = {name: account.done for name, account in known.items()}
     for need in Need:
-        left = [(c, s) for c in classes if c.need is need for s in range(c.cases) if (c.name, s) not in done]
+        left = [(c, s) for c in classes if c.need is need for s in range(c.cases) if s not in done.get(c.name, ())]
         if not left:
             continue
+        if time.monotonic() > until:
+            return False
         with provided(need) as provisions:
             worker = Worker(provisions)
             try:
@@ -188,7 +164,7 @@ def run_cases(classes: Sequence[FaultClass], *, until: float) -> bool:
                     if time.monotonic() > until:
                         return False
                     run = worker.run(c.name, seed)
-                    keep(run, code)
+                    add_case(run)
                     _tell(need, n, len(left), run)
             finally:
                 worker.end()
@@ -213,14 +189,13 @@ def main(argv: Sequence[str]) -> int:
     STATE.mkdir(parents=True, exist_ok=True)
     classes = all_classes()
     if options.again:
-        clean = [r for r in past_runs().values() if r["ok"]]
-        RUNS.write_text("".join(json.dumps(r) + "\n" for r in clean))
+        forget_failed()
     chosen = [c for c in classes if not options.only or any(o in c.name for o in options.only)]
     until = time.monotonic() + options.minutes * 60
     finished = run_cases(chosen, until=until)
     report = write_report(
         classes,
-        past_runs(),
+        read_classes(),
         STATE.parent / "faults-report.json",
         checks_until=until if finished and not options.only else None,
     )

@@ -15,29 +15,40 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests.code_digest import code_digest
+
 HISTORIES = 100_000
+SOAK_HOURS = 1.0
 CATALOGS = "tests/domain/test_one_commit.py"
 """Tests of the commit, each of them on every kind of catalog that its name says."""
 
 
 def check_beside(until: float) -> dict[str, Any]:
     """What other parts check, each left out (and so not ok) where it fails, or the time is over before it begins."""
-    parts: dict[str, Callable[[], Any]] = {
-        "schedules": lambda: _schedules(until),
-        "histories": lambda: _histories(until),
-        "mutants": _mutants,
-        "hostile": _hostile,
-        "catalogs": _catalogs,
-    }
     found = {}
-    for name, check in parts.items():
+    for name, check in CHECKS.items():
         if time.monotonic() > until:
             break
         try:
-            found[name] = check()
+            found[name] = check(until)
         except Exception as error:  # a check that cannot be made is one that did not hold
             print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
     return found
+
+
+def histories_so_far() -> tuple[int, int]:
+    """How many the present code has played without an anomaly, and the records in them."""
+    from tests.histories.run import CODE, done_so_far  # noqa: PLC0415
+
+    _, found = done_so_far(code_digest(CODE))
+    return (0, 0) if found.anomalies else (found.histories, found.records)
+
+
+def soak_left() -> float:
+    """Hours of it that the present code has not passed."""
+    from tests.soak.account import hours_passed  # noqa: PLC0415
+
+    return max(0.0, SOAK_HOURS - hours_passed())
 
 
 def _histories(until: float) -> tuple[int, int]:
@@ -51,13 +62,25 @@ def _histories(until: float) -> tuple[int, int]:
 
 def _schedules(until: float) -> dict[str, Any]:
     """With one switch all of them; what `make schedules` has played of this code counts, too."""
-    from tests.schedules.played import ONE_SWITCH, already, play  # noqa: PLC0415
+    from tests.schedules.played import ONE_SWITCH, play  # noqa: PLC0415
     from tests.schedules.scenarios import SCENARIOS  # noqa: PLC0415
 
-    left = play(list(SCENARIOS), ONE_SWITCH, until=until, told=lambda played: print(played, file=sys.stderr))
+    play(list(SCENARIOS), ONE_SWITCH, until=until, told=lambda played: print(played, file=sys.stderr))
+    return schedules_so_far()
+
+
+def schedules_so_far() -> dict[str, Any]:
+    """What the present code has played. `left_of_the_whole`: for `make schedules`."""
+    from tests.schedules.played import ONE_SWITCH, WHOLE, already, to_play  # noqa: PLC0415
+    from tests.schedules.scenarios import SCENARIOS  # noqa: PLC0415
+
     played = already()
-    wrong = sum(bool(p.violation) for p in played)
-    return {"played": sum(p.schedules for p in played), "violations": wrong, "left": left}
+    return {
+        "played": sum(p.schedules for p in played),
+        "violations": sum(bool(p.violation) for p in played),
+        "left": [f"{pair}, {b}" for pair, b in to_play(SCENARIOS, ONE_SWITCH)],
+        "left_of_the_whole": [f"{pair}, {b}" for pair, b in to_play(SCENARIOS, WHOLE)],
+    }
 
 
 def generated_mutants() -> tuple[dict[str, int], list[str]]:
@@ -76,7 +99,7 @@ def generated_mutants() -> tuple[dict[str, int], list[str]]:
     return figures, left_to_try([], most=MOST)
 
 
-def _catalogs() -> dict[str, dict[str, int]]:
+def _catalogs(_until: float) -> dict[str, dict[str, int]]:
     """By kind of catalog, how many tests of the commit ran on it, and how many failed."""
     found: dict[str, Counter[str]] = {}
     with TemporaryDirectory() as folder:
@@ -95,13 +118,23 @@ def _catalogs() -> dict[str, dict[str, int]]:
     return {kind: {"ran": counts["ran"], "failed": counts["failed"]} for kind, counts in sorted(found.items())}
 
 
-def _mutants() -> tuple[int, int]:
+def _mutants(_until: float) -> tuple[int, int]:
     from tests.histories.mutants import run_mutants  # noqa: PLC0415
 
     return run_mutants()
 
 
-def _hostile() -> tuple[int, int]:
+def _hostile(_until: float) -> tuple[int, int]:
     from tests.hostile.count import contained  # noqa: PLC0415
 
     return contained()
+
+
+CHECKS: dict[str, Callable[[float], Any]] = {
+    "schedules": _schedules,
+    "histories": _histories,
+    "mutants": _mutants,
+    "hostile": _hostile,
+    "catalogs": _catalogs,
+}
+"""In this order, each given the moment at which its time is over."""

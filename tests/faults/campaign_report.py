@@ -12,14 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.faults.campaign_checks import HISTORIES, check_beside, generated_mutants
+from tests.faults.campaign_account import ClassAccount
+from tests.faults.campaign_checks import (
+    CHECKS,
+    HISTORIES,
+    check_beside,
+    generated_mutants,
+    histories_so_far,
+    schedules_so_far,
+    soak_left,
+)
 from tests.faults.fault_class import FaultClass
 from tests.faults.killed_batch import POINTS
 
 POWER_LOSS = "power lost at any moment"
 """Each end of a run of this class is a state of the disk that was recovered from."""
 SUMS = ("records", "lost", "duplicated", "altered", "unexplained_gaps")
-Runs = Mapping[tuple[str, int], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +36,21 @@ class Report:
     text: str
 
 
-def write_report(classes: Sequence[FaultClass], runs: Runs, path: Path, *, checks_until: float | None) -> Report:
+def write_report(
+    classes: Sequence[FaultClass], known: Mapping[str, ClassAccount], path: Path, *, checks_until: float | None
+) -> Report:
     """Write the report of these runs. `checks_until`: the moment until which histories and schedules are played, and
     then the rest is checked that no run is about; None leaves all of that out."""
-    table = [_row(c, runs) for c in classes]
+    table = [_row(c, known) for c in classes]
     sums = {name: sum(row[name] for row in table) for name in SUMS}
     beside = {} if checks_until is None else check_beside(checks_until)
     planned = all(row["runs"] == row["cases"] and not row["failed_seeds"] for row in table)
     clean = not any(sums[name] for name in SUMS[1:])
     kinds, contained = beside.get("hostile", (0, 0))
-    histories, history_records = beside.get("histories", (0, 0))
+    histories, history_records = beside.get("histories") or histories_so_far()
     sums["records"] += history_records
     mutants, caught = beside.get("mutants", (0, 0))
-    schedules = beside.get("schedules", {"played": 0, "violations": 0, "left": ["all"]})
+    schedules = beside.get("schedules") or schedules_so_far()
     generated, to_mutate = generated_mutants()
     catalogs = beside.get("catalogs", {})
     found: dict[str, Any] = {
@@ -72,35 +82,37 @@ def write_report(classes: Sequence[FaultClass], runs: Runs, path: Path, *, check
             "cases": sum(row["cases"] - row["runs"] for row in table),
             "histories": max(0, HISTORIES - histories),
             "schedules": schedules["left"],
+            "schedules_of_the_whole": schedules["left_of_the_whole"],
             "modules_to_mutate": to_mutate,
+            "soak_hours": soak_left(),
+            "checks": [name for name in CHECKS if name not in beside],
         },
         "classes": table,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(found, indent=1) + "\n")
-    return Report(found["ok"], f"{_markdown(table)}\n{_claim(found)}\n")
+    return Report(found["ok"], f"{_markdown(table)}\n{_claim(found)}\n{_still_to_run(found['still_to_run'])}\n")
 
 
-def _row(fault: FaultClass, runs: Runs) -> dict[str, Any]:
-    mine = [runs[fault.name, seed] for seed in range(fault.cases) if (fault.name, seed) in runs]
-    ends: dict[str, int] = {}
-    for run in mine:
-        for end in run.get("ends", ()):
-            ends[end] = ends.get(end, 0) + 1
-    longest: Mapping[str, Any] = max(mine, key=lambda r: r.get("longest_run", 0.0), default={})
+def _row(fault: FaultClass, known: Mapping[str, ClassAccount]) -> dict[str, Any]:
+    mine = known.get(fault.name, ClassAccount())
+    planned = range(fault.cases)
+    failed = [run for seed, run in sorted(mine.failed.items()) if int(seed) in planned]
     return {
         "class": fault.name,
         "matrix_rows": list(fault.rows),
         "cases": fault.cases,
-        "runs": len(mine),
+        "runs": len(mine.done & set(planned)),
         "seeds": f"0-{fault.cases - 1}",
-        "failed_seeds": [r["seed"] for r in mine if not r["ok"]],
-        **{name: sum(r.get(name, 0) for r in mine) for name in SUMS},
-        "ends": dict(sorted(ends.items())),
-        "peak_mib": max((r.get("peak_mib", 0) for r in mine), default=0),
-        "seconds": round(sum(r["seconds"] for r in mine), 1),
-        "longest_run": longest.get("longest_run", 0.0),
-        "run_deadline": longest.get("run_deadline", 0.0),
+        "failed_seeds": sorted(run["seed"] for run in failed),
+        # What ran clean lost nothing, and altered nothing.
+        **{name: sum(run.get(name, 0) for run in failed) for name in SUMS},
+        "records": mine.records + sum(run.get("records", 0) for run in failed),
+        "ends": mine.ends,
+        "peak_mib": max([mine.peak_mib, *(run.get("peak_mib", 0) for run in failed)]),
+        "seconds": round(mine.seconds + sum(run["seconds"] for run in failed), 1),
+        "longest_run": mine.longest_run,
+        "run_deadline": mine.run_deadline,
     }
 
 
@@ -136,3 +148,8 @@ def _claim(found: Mapping[str, Any]) -> str:
         f"{found['mutants_caught']} of {found['mutants']} mutants caught; {hostile}; "
         f"peak memory {found['peak_memory_mib']} MiB; {ends}"
     )
+
+
+def _still_to_run(left: Mapping[str, Any]) -> str:
+    counted = {name.replace("_", " "): len(n) if isinstance(n, list) else n for name, n in left.items()}
+    return "still to be run on the present code: " + ", ".join(f"{n:g} {name}" for name, n in counted.items())

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tests.run_account import write_account
+
 ACCOUNT = Path(__file__).parent / "account.json"
 
 
@@ -43,10 +45,7 @@ def add_to_account(name: str, spent: Spent, path: Path = ACCOUNT) -> Spent:
     """The sum so far. One process at a time writes it."""
     known = read_account(path)
     known[name] = known.get(name, Spent()).plus(spent)
-    text = json.dumps({n: asdict(s) for n, s in sorted(known.items())}, indent=1)
-    scratch = path.with_suffix(".new")
-    scratch.write_text(text + "\n", encoding="utf-8")
-    scratch.replace(path)
+    write_account(path, {n: asdict(s) for n, s in sorted(known.items())})
     return known[name]
 
 

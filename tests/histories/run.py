@@ -4,14 +4,13 @@
     python -m tests.histories.run --mutants          the seeded bugs of the product, and where each was found out
     python -m tests.histories.run --seed 1392        one history: what is wrong with it, and where it was written to
 
-What was done stands in `.wavestitch/faults/histories.jsonl`, a line for each chunk of seeds, with a digest of the code
-that played it: a line of other code is kept and not counted. Ends with 1 where there is an anomaly.
+What the present code has played stands in `account.json`, which is committed. Ends with 1 where there is an anomaly.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import gc
 import sys
 import time
 from collections import Counter
@@ -24,13 +23,16 @@ from typing import Any
 from tests.code_digest import code_digest
 from tests.histories.mutants import MUTANTS, hunt
 from tests.histories.random_histories import Summary, judge, play_history, run_histories
+from tests.run_account import Ranges, keep_run, numbers_of, read_run, with_range
 
 ROOT = Path(__file__).resolve().parents[2]
-STATE = ROOT / ".wavestitch" / "faults" / "histories.jsonl"
+ACCOUNT = Path(__file__).parent / "account.json"
 CHUNK = 100
-_CODE = (
+CODE = (
     "wavestitch/batch",
     "wavestitch/contracts",
+    "wavestitch/maintain",
+    "wavestitch/tables/lookup",
     "consumers",
     "tests/histories",
     "tests/fakes",
@@ -39,46 +41,39 @@ _CODE = (
 )
 
 
-def done_chunks(state: Path, code: str) -> dict[int, Summary]:
-    """By first seed, the chunks that this code has played; a line that a crash cut off is left out."""
-    found = {}
-    for line in state.read_text().splitlines() if state.exists() else ():
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if row.pop("code") == code and row.pop("count") == row["histories"]:
-            first = row.pop("first_seed")
-            anomalies = {int(seed): said for seed, said in row.pop("anomalies").items()}
-            found[first] = Summary(**{**row, "ops": Counter(row["ops"]), "anomalies": anomalies})
-    return found
+def done_so_far(code: str, account: Path = ACCOUNT) -> tuple[Ranges, Summary]:
+    """The seeds that this code has played, and what they came to."""
+    found = read_run(account, code)
+    if not found:
+        return [], Summary()
+    anomalies = {int(seed): said for seed, said in found["sum"].pop("anomalies").items()}
+    return found["seeds"], Summary(**{**found["sum"], "ops": Counter(found["sum"]["ops"]), "anomalies": anomalies})
 
 
-def keep(state: Path, code: str, first: int, count: int, found: Summary) -> None:
-    state.parent.mkdir(parents=True, exist_ok=True)
-    row = {"code": code, "first_seed": first, "count": count, **vars(found)}
-    torn = state.exists() and not state.read_bytes().endswith(b"\n") and state.stat().st_size > 0
-    with state.open("a") as file:
-        file.write(("\n" if torn else "") + json.dumps(row) + "\n")
+def keep(code: str, seeds: Ranges, found: Summary, account: Path = ACCOUNT) -> None:
+    said = {**vars(found), "seconds": round(found.seconds, 1), "ops": dict(sorted(found.ops.items()))}
+    keep_run(account, code, {"seeds": seeds, "sum": said})
 
 
-def campaign(histories: int, *, seconds: float, workers: int, state: Path = STATE) -> Summary:
+def campaign(histories: int, *, seconds: float, workers: int) -> Summary:
     """All seeds below `histories` that are not done yet, chunk by chunk, within `seconds`."""
-    code = code_digest(_CODE)
-    done = done_chunks(state, code)
-    total = Summary()
-    for summary in done.values():
-        total.add(summary)
-    todo = [(n, min(CHUNK, histories - n)) for n in range(0, histories, CHUNK) if n not in done]
+    code = code_digest(CODE)
+    seeds, total = done_so_far(code)
+    done, beside = set(numbers_of(seeds)), Summary()
+    chunks = ([s for s in range(n, min(n + CHUNK, histories)) if s not in done] for n in range(0, histories, CHUNK))
+    todo = [(chunk[0], chunk[-1] + 1 - chunk[0]) for chunk in chunks if chunk]
     print(f"code {code}: {total.histories} histories done, {sum(c for _, c in todo)} to play", flush=True)
     began = told = time.monotonic()
     for first, count, found in _played(todo, deadline=began + seconds, workers=workers):
-        if found.histories == count:
-            keep(state, code, first, count, found)
-        total.add(found)
+        whole = found.histories == count
+        (total if whole else beside).add(found)
+        if whole:
+            seeds = with_range(seeds, first, first + count)
+            keep(code, seeds, total)
         if found.anomalies or time.monotonic() - told > 10:
             told = time.monotonic()
             print(f"[{told - began:6.0f} s] {total.claim()}", flush=True)
+    total.add(beside)  # chunks that the time cut off: they are played again
     return total
 
 
@@ -91,7 +86,7 @@ def _played(todo: Sequence[tuple[int, int]], *, deadline: float, workers: int) -
             while waiting and len(running) < workers and time.monotonic() < deadline:
                 first, count = waiting.pop()
                 left = deadline - time.monotonic()
-                future = pool.submit(run_histories, first_seed=first, count=count, deadline_seconds=left)
+                future = pool.submit(_chunk, first, count, left)
                 running[future] = first, count
             if not running:
                 return
@@ -100,9 +95,17 @@ def _played(todo: Sequence[tuple[int, int]], *, deadline: float, workers: int) -
                 yield first, count, future.result()
 
 
+def _chunk(first: int, count: int, seconds: float) -> Summary:
+    """Garbage is looked for once, at its end: a history leaves less than a mebibyte, and looking takes a tenth."""
+    gc.disable()
+    found = run_histories(first_seed=first, count=count, deadline_seconds=seconds)
+    gc.collect()
+    return found
+
+
 def show_seed(seed: int) -> int:
     history, ops = play_history(seed)
-    path = STATE.parent / f"history-{seed}.jsonl"
+    path = ROOT / ".wavestitch" / "faults" / f"history-{seed}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     history.save(path)
     found = judge(history)

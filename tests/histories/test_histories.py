@@ -16,7 +16,7 @@ from tests.histories.anomaly import Kind
 from tests.histories.history import load_history
 from tests.histories.play import Play
 from tests.histories.random_histories import LONGEST, SHORTEST, Summary, check_seed, judge, play_history, run_histories
-from tests.histories.run import done_chunks, keep
+from tests.histories.run import done_so_far, keep
 from tests.histories.tracing import STEPS
 
 FIRST, SEEDS = 200, 200  # a stretch in which all that is asked for below happens, rare ends too
@@ -137,11 +137,9 @@ def test_what_is_done_on_purpose_shows_nothing_where_the_product_is_sound(act: s
 
 
 def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    state = tmp_path / "faults" / "histories.jsonl"
-    kept = Summary(100, 5, 2, 9, 1.5, Counter(ingest=3), {7: ["lost"]})
-    keep(state, "one", 0, 100, kept)
-    keep(state, "other", 100, 100, kept)
-    with state.open("a") as file:
-        file.write('{"code": "one", "first_')  # the machine died here
-    keep(state, "one", 200, 100, kept)
-    assert done_chunks(state, "one") == {0: kept, 200: kept}, "a line of other code is not counted, a torn one left out"
+    account = tmp_path / "account.json"
+    kept = Summary(300, 5, 2, 9, 1.5, Counter(ingest=3), {7: ["lost"]})
+    assert done_so_far("one", account) == ([], Summary())
+    keep("one", [[0, 200], [300, 400]], kept, account)
+    assert done_so_far("one", account) == ([[0, 200], [300, 400]], kept)
+    assert done_so_far("other", account) == ([], Summary()), "what other code did is not counted"

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from tests.run_account import write_account
+
 ACCOUNT = Path(__file__).parent / "account.json"
 
 
@@ -47,8 +49,5 @@ def add_to_account(module: str, tried: Tried, path: Path = ACCOUNT) -> Tried:
     reasons = known[module].survivors if module in known else {}
     survivors = {name: reasons.get(name, why) for name, why in sorted(tried.survivors.items())}
     known[module] = Tried(tried.source, tried.made, tried.tried, tried.killed, survivors)
-    text = json.dumps({n: asdict(t) for n, t in sorted(known.items())}, indent=1, ensure_ascii=False)
-    scratch = path.with_suffix(".new")
-    scratch.write_text(text + "\n", encoding="utf-8")
-    scratch.replace(path)
+    write_account(path, {n: asdict(t) for n, t in sorted(known.items())})
     return known[module]

@@ -1,22 +1,21 @@
 """All schedules of every pair, one pair and bound after the other; goes on where it stopped.
 
-What was played stands in `.wavestitch/faults/schedules.jsonl`, with a digest of the code that played it: a line of
-other code is kept and not counted.
+What the present code has played stands in `account.json`, which is committed.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.code_digest import code_digest
+from tests.run_account import keep_run, read_run
 from tests.schedules.explore import Bounds, explore
 from tests.schedules.scenarios import SCENARIOS
 
-STATE = Path(__file__).resolve().parents[2] / ".wavestitch" / "faults" / "schedules.jsonl"
+ACCOUNT = Path(__file__).parent / "account.json"
 ONE_SWITCH = (Bounds(1, 0, 0),)
 WHOLE = (Bounds(2, 0, 0), Bounds(1, 1, 0), Bounds(1, 0, 1))
 _CODE = ("wavestitch/batch", "wavestitch/contracts", "tests/schedules", "tests/fakes", "tests/domain", "tests/builders")
@@ -35,17 +34,15 @@ class Played:
     way: tuple[str, ...] = ()
 
 
-def already(state: Path = STATE) -> list[Played]:
-    """What this very code has played; half a line is none."""
-    code, found = code_digest(_CODE), []
-    for line in state.read_text(encoding="utf-8").splitlines() if state.exists() else ():
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if row.pop("code") == code:
-            found.append(Played(**{**row, "way": tuple(row["way"])}))
-    return found
+def already(account: Path = ACCOUNT) -> list[Played]:
+    """What this very code has played."""
+    rows = read_run(account, code_digest(_CODE)).get("played", ())
+    return [Played(**{**row, "way": tuple(row["way"])}) for row in rows]
+
+
+def to_play(pairs: Iterable[str], bounds: Sequence[Bounds], account: Path = ACCOUNT) -> list[tuple[str, Bounds]]:
+    done = {(p.pair, p.bounds) for p in already(account)}
+    return [(pair, b) for pair in pairs for b in bounds if (pair, str(b)) not in done]
 
 
 def play(
@@ -54,18 +51,15 @@ def play(
     *,
     until: float,
     told: Callable[[Played], None],
-    state: Path = STATE,
+    account: Path = ACCOUNT,
 ) -> list[str]:
     """Those that are not played yet; what is begun is ended. Gives what is left where the time was over first."""
-    done, code = {(p.pair, p.bounds) for p in already(state)}, code_digest(_CODE)
-    left = [(pair, b) for pair in pairs for b in bounds if (pair, str(b)) not in done]
+    left = to_play(pairs, bounds, account)
     while left and time.monotonic() < until:
         pair, bound = left.pop(0)
         found = explore(SCENARIOS[pair], bound)
         way = tuple(found.way) if found.violation else ()
         played = Played(pair, str(bound), found.schedules, found.states, found.worlds, found.violation, way)
-        state.parent.mkdir(parents=True, exist_ok=True)
-        with state.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**asdict(played), "code": code}) + "\n")
+        keep_run(account, code_digest(_CODE), {"played": [asdict(p) for p in (*already(account), played)]})
         told(played)
     return [f"{pair}, {b}" for pair, b in left]

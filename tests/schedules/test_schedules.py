@@ -64,14 +64,15 @@ def test_no_schedule_in_which_a_request_takes_effect_late_breaks_a_guarantee() -
 
 def test_what_was_played_of_this_code_is_counted_and_not_played_again(tmp_path: Path) -> None:
     told: list[Played] = []
-    state, alone = tmp_path / "schedules.jsonl", [Bounds(0, 0, 0)]
-    assert play(["two ingests"], alone, until=0.0, told=told.append, state=state) == [f"two ingests, {alone[0]}"]
-    assert play(["two ingests"], alone, until=float("inf"), told=told.append, state=state) == []
-    state.write_text(state.read_text() + '{"pair": "of other code", "code": ""}\n{"pair": "half a l')
-    assert already(state) == told
+    account, alone = tmp_path / "account.json", [Bounds(0, 0, 0)]
+    assert play(["two ingests"], alone, until=0.0, told=told.append, account=account) == [f"two ingests, {alone[0]}"]
+    assert play(["two ingests"], alone, until=float("inf"), told=told.append, account=account) == []
+    assert already(account) == told
     assert [(p.pair, p.schedules) for p in told] == [("two ingests", 1)]
-    assert play(["two ingests"], alone, until=float("inf"), told=told.append, state=state) == []
+    assert play(["two ingests"], alone, until=float("inf"), told=told.append, account=account) == []
     assert len(told) == 1
+    account.write_text(account.read_text().replace('"code": "', '"code": "another'))
+    assert already(account) == []
 
 
 # a product whose order is wrong

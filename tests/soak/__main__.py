@@ -19,6 +19,7 @@ from typing import Any
 
 from tests.conftest import CACHE, ROOT, _create_topic
 from tests.deployment_rig import STREAM, make_deployment_rig
+from tests.soak.account import keep_soak
 from tests.soak.endurance import Endurance
 from tests.soak.report import markdown, trends_json, write_report
 from tests.soak.verdict import judge_data, judge_growth
@@ -89,6 +90,7 @@ def soak(folder: Path, options: argparse.Namespace, seed: int) -> dict[str, Any]
         "problems": problems,
     }
     say(f"report: {write_report(options.report, report, run.samples)}")
+    keep_soak(report)
     return report
 
 
