@@ -67,17 +67,68 @@ _BATCH: dict[str, tuple[str, ...]] = {
     "survey": _BATCHES + _HEADS,
 }
 
+_HELD_TABLES = _domain("tables_held", "held_files", "held_removal", "held_compaction", "held_from_before")
+_TABLES = _domain("tables", "tables_published")
+_STITCHES = (*_domain("stitching"), *_unit("assign_waveforms"))
+_LANDS = _unit("landing", "record_runs", "careful_scan")
+
+_IN_TABLES: dict[str, tuple[str, ...]] = {
+    "commit/one_commit": _domain("doubted_catalog", "catalog_errors"),
+    "commit/own_columns": _domain("changed_columns"),
+    "commit/own_files": _domain("own_place"),
+    "commit/own_partitions": _domain("changed_partitions"),
+    "commit/own_place": _domain("own_place"),
+    "commit/own_properties": _domain("live_edits"),
+    "commit/own_versions": _domain("own_versions"),
+    "commit/samples_column": _domain("samples_column"),
+    "commit/staged_files": _domain("staged_files"),
+    "commit/stored_table": _TABLES,
+    "commit/table_layout": _TABLES,
+    "held/held_files": _HELD_TABLES,
+    "held/held_left": (*_domain("rebuilt_held"), *_HELD_TABLES),
+    "held/held_look": _HELD_TABLES,
+    "held/held_payloads": _HELD_TABLES,
+    "held/held_removal": _domain("held_removal"),
+    "held/held_rows": _HELD_TABLES,
+    "held/held_staging": _HELD_TABLES,
+    "held/held_values": _HELD_TABLES,
+    "history/batch_history": _domain("damaged_history", "whole_history"),
+    "history/heads": _TABLES,
+    "lookup/id_index": _domain("id_index"),
+    "lookup/id_store": _domain("id_index"),
+}
+
+_MAINTAINS: dict[str, tuple[str, ...]] = {
+    "what_goes": _domain("maintain_decisions"),
+    "leftovers": _domain("maintain_leftovers", "maintain_failures"),
+    "batch_state": _domain("maintain_decisions", "maintain"),
+    "landing_folders": _domain("stages_of_maintenance", "maintain"),
+    "doubts": _domain("two_catalogs", "maintain"),
+    "compaction": _domain("maintain_compaction"),
+    "actions": _domain("maintain", "maintain_decisions", "stages_of_maintenance"),
+}
+
+_OF_SPARK = ("assignment", "gathering", "stitched_rows", "outcome", "landed_payload")
+
 _CONSUMERS: dict[str, tuple[str, ...]] = {
     "range_scan": _unit("record_runs", "complaints", "careful_scan"),
     "record_sink": _unit("record_runs", "careful_scan", "landing"),
     "careful_scan": _unit("careful_scan", "raw_batches", "record_runs"),
     "byte_budget": _unit("record_runs", "careful_scan"),
     "group_state": _unit("group_state"),
+    "landing": _LANDS,
+    "landed_file": _LANDS,
+    "landed_rows": _LANDS,
+    "pending_rows": _LANDS,
+    "failed_reading": _domain("way_past", "cut_log"),
 }
 
 TARGETS: dict[str, tuple[str, ...]] = {
     **{f"wavestitch/contracts/{name}.py": tests for name, tests in _CONTRACTS.items()},
     **{f"wavestitch/batch/{name}.py": tests for name, tests in _BATCH.items()},
     **{f"consumers/{name}.py": tests for name, tests in _CONSUMERS.items()},
+    **{f"wavestitch/maintain/{name}.py": tests for name, tests in _MAINTAINS.items()},
+    **{f"wavestitch/tables/{name}.py": tests for name, tests in _IN_TABLES.items()},
+    **{f"spark_apps/{name}.py": _STITCHES for name in _OF_SPARK},
 }
 """By the module's file, in the order in which they are tried."""
