@@ -45,7 +45,7 @@ _CONTRACTS: dict[str, tuple[str, ...]] = {
     "start_times": (*_unit("start_index", "chunk_header"), *_EXAMPLES),
     "chunk_proof": _unit("chunk_proof", "chunk_header"),
     "completeness": (*_unit("completeness"), *_DECIDES),
-    "copies": _DECIDES,
+    "copies": _unit("copies", "seams"),
     "disagreement": _DECIDES,
     "decision": _DECIDES,
     "whole_waveforms": _DECIDES,
@@ -99,7 +99,7 @@ _IN_TABLES: dict[str, tuple[str, ...]] = {
 }
 
 _MAINTAINS: dict[str, tuple[str, ...]] = {
-    "what_goes": _domain("maintain_decisions"),
+    "what_goes": (*_unit("what_goes"), *_domain("maintain_decisions")),
     "leftovers": _domain("maintain_leftovers", "maintain_failures"),
     "batch_state": _domain("maintain_decisions", "maintain"),
     "landing_folders": _domain("stages_of_maintenance", "maintain"),

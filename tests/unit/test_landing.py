@@ -6,6 +6,7 @@ import ctypes
 import json
 import mmap
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -96,7 +97,7 @@ def test_a_record_that_is_no_chunk_is_kept_as_it_came(tmp_path: Path) -> None:
         writer.add_rejection(
             Offset(100), 0, rejection, key=b"\xff", headers=[("a", None), ("b", b"\x00")], value=b"abc"
         )
-        writer.add_rejection(Offset(101), 5, Rejection(Reason.NULL_VALUE, "none"), key=None, headers=None, value=None)
+        writer.add_rejection(Offset(101), 1, Rejection(Reason.NULL_VALUE, "none"), key=None, headers=None, value=None)
         writer.add_rejection(Offset(102), 0, Rejection(Reason.NOT_A_CHUNK, "none"), key=b"", headers=[], value=b"")
         landed = writer.finish([])
     table = open_landing(tmp_path / str(landed.file))
@@ -109,7 +110,7 @@ def test_a_record_that_is_no_chunk_is_kept_as_it_came(tmp_path: Path) -> None:
     assert (second["payload"], second["crc"], second["length"], second["raw_key"]) == (None, 0, 0, None)
     assert second["raw_headers"] is None
     assert (third["payload"], third["raw_key"], third["raw_headers"]) == (b"", b"", b"")
-    assert landed.seen_ms == 5
+    assert (landed.records, landed.payload_bytes, landed.seen_ms) == (3, 3, 1)
 
 
 def test_a_slice_without_records_has_no_file(tmp_path: Path) -> None:
@@ -232,8 +233,25 @@ def test_a_full_disk_is_a_transient_error_that_says_how_much_is_needed(tmp_path:
     with largest_file(room), pytest.raises(Transient) as full:
         attempt()
     assert str(tmp_path) in full.value.message
-    assert full.value.facts["needed_bytes"] == 40 << 20
+    assert full.value.facts == {"folder": str(tmp_path), "needed_bytes": 40 << 20}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_full_beyond_what_was_expected_needs_what_was_written_and_what_waits(tmp_path: Path) -> None:
+    with largest_file(6 << 20), pytest.raises(Transient, match=r"after \d+ of at least \d+ bytes") as full:
+        land(tmp_path, [bytes(1 << 20)] * 16)
+    written, needed = map(int, re.findall(r"after (\d+) of at least (\d+)", full.value.message)[0])
+    assert written > 4 << 20
+    assert needed - written >= BATCH_BYTES
+    assert full.value.facts["needed_bytes"] == needed
+
+
+def test_a_disk_that_is_full_at_the_very_end_leaves_nothing_either(tmp_path: Path) -> None:
+    size = land(tmp_path, [b"ab"] * 5).file_bytes
+    (tmp_path / "other").mkdir()
+    with largest_file(size - 1), pytest.raises(Transient, match="no room"):
+        land(tmp_path / "other", [b"ab"] * 5)
+    assert list((tmp_path / "other").iterdir()) == []
 
 
 def test_a_folder_that_is_not_there_is_a_terminal_error(tmp_path: Path) -> None:

@@ -162,3 +162,12 @@ def test_what_came_of_a_discarded_waveform_is_no_part_of_anything() -> None:
 
     assert parts() == ["a", "d", "z"]
     assert parts(make_held(make_chunk("d", 1, at=(0, 77)), Reason.DISCARDED, before=Reason.OPEN)) == ["a", "z"]
+
+
+def test_two_copies_at_one_place_of_which_one_says_no_count_are_put_in_order() -> None:
+    """As after an election that cut the log off between two batches."""
+    copies = tuple(Copy(Partition(0), Offset(5), 0, "0a", of, None, "m") for of in (None, 2))
+    parts = [Parts("p", (Part("w", (Reason.OPEN,), (c,)),)) for c in copies]
+    found = across_cuts(parts)
+    assert set(found.copies["w"]) == set(copies)
+    assert found.lacking == ("w",)

@@ -43,11 +43,11 @@ def say_no_more(copies: Iterable[Copy], mine: Collection[ChunkFacts]) -> bool:
 def contradict(copies: Collection[Copy]) -> bool:
     """Whether these cannot be of one waveform."""
     pieces = {(c.seq, c.piece) for c in copies}
-    counts, digests = {c.of for c in copies} - {None}, {c.digest for c in copies} - {None}
+    counts, digests = {c.of for c in copies if c.of is not None}, {c.digest for c in copies} - {None}
     return (
         len({seq for seq, _ in pieces}) < len(pieces)
         or max(len(counts), len(digests), len({c.meta for c in copies})) > 1
-        or any(c.seq >= of for c in copies for of in counts if of is not None)
+        or any(c.seq >= of for c in copies for of in counts)
     )
 
 

@@ -116,5 +116,4 @@ def _places(copies: Iterable[Copy]) -> tuple[OffsetRange, ...]:
 
 
 def _is_whole(copies: Collection[Copy]) -> bool:
-    counts = {c.of for c in copies} - {None}
-    return any({c.seq for c in copies} == set(range(of)) for of in counts if of is not None)
+    return any({c.seq for c in copies} == set(range(of)) for of in {c.of for c in copies if c.of is not None})
