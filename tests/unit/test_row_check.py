@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -153,10 +154,10 @@ def test_what_is_to_be_published_and_what_has_fates_are_the_same_waveforms(decis
 @pytest.mark.parametrize("part", range(5), ids=["topic", "partition", "offset", "length", "piece"])
 def test_a_plain_row_that_differs_in_one_thing_alone_is_found_out(decision: Decision, part: int) -> None:
     a, b = rows(decision)
-    piece = list(b.pieces[1])
-    piece[part] = ("another", 7, 99, 1, b"\1" * 32)[part]
+    others: tuple[Any, ...] = ("another", 7, 99, 1, b"\1" * 32)
+    piece: Any = (*b.pieces[1][:part], others[part], *b.pieces[1][part + 1 :])
     with pytest.raises(Unbalanced, match="'b' was not stitched of"):
-        check_rows(decision, [a, b._replace(pieces=[b.pieces[0], tuple(piece)])])
+        check_rows(decision, [a, b._replace(pieces=[b.pieces[0], piece])])
 
 
 def test_of_several_rows_that_are_lacking_the_first_is_named(decision: Decision) -> None:
