@@ -44,6 +44,8 @@ TakeColumns = Callable[[RecordColumns, int], int]
 _MOST_KEPT = 1 << 20
 """Of an unreadable record's batch so much is kept at most."""
 _FETCH_BYTES = 4 << 20
+_FEW_BATCHES = 8
+"""So few of which one is odd go record by record: to find out which one would cost as much."""
 _TOGETHER_BYTES, _TOGETHER_RECORDS = 8 << 20, 1 << 16
 """So much is looked at together, inflated; a batch that is more goes record by record."""
 
@@ -162,8 +164,9 @@ class Delivery:
     def _together(self, batches: list[tuple[RawBatch, BatchBody]]) -> None:
         records = find_records([body for _, body in batches])
         if records is None:
-            if len(batches) == 1:
-                self.one_by_one(batches[0][0])
+            if len(batches) <= _FEW_BATCHES:
+                for batch, _ in batches:
+                    self.one_by_one(batch)
                 return
             half = len(batches) // 2
             self._together(batches[:half])
@@ -174,7 +177,9 @@ class Delivery:
         if len(records):
             for start, end in _side_by_side(records):
                 self.holes.add_run(start, end)
-            self.on_batch(len(records), self.take_columns(records, last.leader_epoch))
+            newest = Offset(int(records.offsets[-1]))
+            epoch = next(batch.leader_epoch for batch, _ in reversed(batches) if batch.base_offset <= newest)
+            self.on_batch(len(records), self.take_columns(records, epoch))
         for batch, body in batches:
             self.on_work(max(work_of(len(body.body)), len(batch.body)))
         self.reached = max(self.reached, last.end)
@@ -304,7 +309,9 @@ def _record(batch: RawBatch, reader: Inflated, reached: Offset, first: Offset | 
     reader.skip(1)  # attributes, of which there are none
     since, delta = reader.varint(), reader.varint()
     offset = Offset(batch.base_offset + delta)
-    if not reached <= offset < batch.end:
+    # Of a batch from which none was taken out the brokers look at how many there are, and not at each of them.
+    is_whole = batch.records == batch.last_offset_delta + 1
+    if not reached <= offset < batch.end or (is_whole and offset != reached):
         raise Uninflatable(f"a record says that it lies {delta} behind its batch's first")
     stamp = batch.max_timestamp if batch.is_append_time else _wrapped(batch.first_timestamp + since)
     try:

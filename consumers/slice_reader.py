@@ -76,12 +76,25 @@ def read_slice(
             )
             proven = _prove(holes, settings=settings, source=source, slice_=slice_)
         except ScanFailed as failed:
-            if not careful and failed.error is not None and failed.error.code() == KafkaError._BAD_COMPRESSION:
-                raise NeedsCare(failed.error.str()) from failed
+            if not careful and (why := _why_care(failed, log, source, slice_)) is not None:
+                raise NeedsCare(why) from failed
             raise explain_failure(log, source, slice_, failed) from failed
         check_topic(log, source)
         _check_epoch(source, slice_, seen=sink.epoch, newest=newest_epoch)
         return writer.finish(proven)
+
+
+def _why_care(failed: ScanFailed, log: Log, source: Source, slice_: OffsetRange) -> str | None:
+    """What the client cannot read, or stands still before: of that the raw batches say more. None: nothing of this."""
+    if failed.error is not None and failed.error.code() == KafkaError._BAD_COMPRESSION:
+        return failed.error.str()
+    if failed.why is Why.NOT_RISING:
+        return f"the client delivered offsets that do not rise at {failed.position}"
+    if failed.why is Why.IDLE and not failed.throttled:
+        # A record whose key says a length below -1 it neither hands out nor complains of.
+        end = log.ends(source.topic, [slice_.partition])[slice_.partition].stable_end
+        return f"nothing came of offset {failed.position}, which is there" if end > failed.position else None
+    return None
 
 
 def _scan_of(

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -112,3 +114,52 @@ def test_where_others_have_committed_since_it_was_planned_no_audit_is_wrong(deci
         check_columns(decision, other, topic_id=TOPIC, planned_on=NEWEST - 1)
     assert type(said.value) is Terminal
     assert said.value.facts == {"plan_id": decision.plan_id}
+
+
+def test_rows_are_in_order_of_sequence_wherever_their_chunks_lay() -> None:
+    decision = made(["a/0@6"], [held("a/1@2", Reason.OPEN)])
+    (a,) = rows(decision)
+    assert [offset for _, _, offset, *_ in a.pieces] == [6, 2]
+    check_rows(decision, [a])
+    with pytest.raises(Unbalanced, match="they differ in their order"):
+        check_rows(decision, [a._replace(pieces=sorted(a.pieces))])
+
+
+def test_of_plain_rows_the_one_that_is_wrong_is_named_and_of_several_the_first() -> None:
+    decision = made(["b/0@5", "b/1@6", "c/0@7", "c/1@8"])
+    b, c = rows(decision)
+    assert len(decision.fates.plain) == 2
+    bad_b, bad_c = (
+        # Of the digest of its first chunk one bit is another.
+        r._replace(pieces=[(*r.pieces[0][:4], bytes([r.pieces[0][4][0] ^ 1]) + r.pieces[0][4][1:]), r.pieces[1]])
+        for r in (b, c)
+    )
+    whole = partial(check_columns, decision, topic_id=TOPIC, planned_on=NEWEST)
+    with pytest.raises(Unbalanced, match="'c' was not stitched of"):
+        whole([StagedRows.of([b, bad_c])])
+    with pytest.raises(Unbalanced, match="'b' was not stitched of"):
+        whole([StagedRows.of([bad_b, bad_c])])
+    with pytest.raises(Unbalanced, match="1 in the row, 2 decided"):
+        check_rows(decision, [b, c._replace(pieces=c.pieces[:1])])
+
+
+def test_what_is_to_be_published_and_what_has_fates_are_the_same_waveforms(decision: Decision) -> None:
+    both = rows(decision)
+    with pytest.raises(Unbalanced, match="of waveform 'd' there are 0 staged rows and 0 chunks"):
+        check_rows(replace(decision, publish=("a", "b", "d")), both)
+    with pytest.raises(Unbalanced, match=r"of waveform 'b' there are [01] staged rows and 2 chunks"):
+        check_rows(replace(decision, publish=("a",)), both)
+
+
+@pytest.mark.parametrize("part", range(5), ids=["topic", "partition", "offset", "length", "piece"])
+def test_a_plain_row_that_differs_in_one_thing_alone_is_found_out(decision: Decision, part: int) -> None:
+    a, b = rows(decision)
+    others: tuple[Any, ...] = ("another", 7, 99, 1, b"\1" * 32)
+    piece: Any = (*b.pieces[1][:part], others[part], *b.pieces[1][part + 1 :])
+    with pytest.raises(Unbalanced, match="'b' was not stitched of"):
+        check_rows(decision, [a, b._replace(pieces=[b.pieces[0], piece])])
+
+
+def test_of_several_rows_that_are_lacking_the_first_is_named(decision: Decision) -> None:
+    with pytest.raises(Unbalanced, match="of waveform 'a' there are 0 staged rows"):
+        check_rows(decision, [])

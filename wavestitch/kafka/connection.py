@@ -76,10 +76,15 @@ class Connection:
     def ask(self, request: Any, *, deadline: float | None = None) -> Any:
         """The answer to one request; one that was sent before, and whose answer nobody took, has none any more.
         `deadline`: by `time.monotonic()`."""
-        while self._protocol.in_flight_requests:
+        while self.waits_for_answer:
             self.answer(deadline=deadline)
         self.send(request, deadline=deadline)
         return self.answer(deadline=deadline)
+
+    @property
+    def waits_for_answer(self) -> bool:
+        """Whether something was sent whose answer nobody took."""
+        return bool(self._protocol.in_flight_requests)
 
     def send(self, request: Any, *, deadline: float | None = None) -> None:
         """Ask, and do something else until the `answer` is wanted."""

@@ -123,16 +123,20 @@ def inflated(codec: int, body: memoryview) -> Inflated:
         return Inflated(_snappy(body))
     if codec in _STREAMED:
         return Inflated(_streamed(_STREAMED[codec], body))
-    raise Uninflatable(f"a batch is compressed by codec {codec}, which nobody knows")
+    return Inflated(_unknown(codec))
 
 
 def inflated_whole(codec: int, body: memoryview, *, most: int) -> bytes | memoryview | None:
     """All of it at once; None: it is more than `most` bytes, or cannot be inflated, which `inflated` says."""
-    reader = inflated(codec, body) if codec in (_NONE, _SNAPPY, *_STREAMED) else None
     try:
-        return None if reader is None else reader.rest(most)
+        return inflated(codec, body).rest(most)
     except Uninflatable:
         return None
+
+
+def _unknown(codec: int) -> Iterator[bytes]:
+    raise Uninflatable(f"a batch is compressed by codec {codec}, which nobody knows")
+    yield b""
 
 
 def _streamed(name: str, body: memoryview) -> Iterator[memoryview]:
@@ -143,6 +147,8 @@ def _streamed(name: str, body: memoryview) -> Iterator[memoryview]:
             # Not `read`: where it fails, the bytes that it wanted to fill are never freed.
             while len(block := memoryview(stream.read_buffer(_STEP))):
                 yield block
+    except MemoryError:
+        raise  # Arrow's is one of its own errors, too, and no word about the batch
     except (OSError, pa.ArrowException) as error:
         raise Uninflatable(f"a batch says that it is {name}, and is not: {str(error)[:120]}") from None
 

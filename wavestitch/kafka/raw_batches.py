@@ -98,7 +98,10 @@ def head_of(batch: RawBatch, *, where: str) -> RecordBatch:
     control = _control(batch, where) if batch.attributes & DefaultRecordBase.CONTROL_MASK else None
     missing: Collection[int] = ()
     if control is None and batch.records != batch.last_offset_delta + 1:
-        missing = AllBut(batch.base_offset, batch.end, _offsets(batch))
+        try:
+            missing = AllBut(batch.base_offset, batch.end, _offsets(batch))
+        except Uninflatable as error:
+            raise Terminal(f"{where}: the record batch at offset {batch.base_offset}: {error.message}") from None
     return RecordBatch(
         batch.base_offset,
         batch.end,

@@ -162,6 +162,8 @@ class RawLog:
         try:
             broker = self._leader(partition, until) if replica is None else self._connect(replica, until)
             asked = Asked({partition: offset}, {partition: most_bytes}, most_bytes, rack=self._rack)
+            if broker.waits_for_answer:
+                return
             broker.send(self._request(asked), deadline=until)
         except Disconnected:
             return
@@ -282,7 +284,7 @@ class RawLog:
         answer = self._ask_for(
             asked, self._leader(partition, until) if replica is None else self._connect(replica, until), until
         )
-        part = answer.responses[0].partitions[0]
+        part = _part_of(answer, partition)
         if replica is not None and part.error_code:
             self._leave_replicas()
         elif replica is None and self._rack and part.preferred_read_replica in self._brokers:
@@ -381,6 +383,14 @@ class RawLog:
                 if time.monotonic() + _PAUSE_SECONDS > until:
                     raise
                 time.sleep(_PAUSE_SECONDS)
+
+
+def _part_of(answer: Any, partition: Partition) -> Any:
+    for topic in answer.responses:
+        for part in topic.partitions:
+            if part.partition_index == partition:
+                return part
+    raise Disconnected(f"the broker's answer says nothing of partition {partition}; try again")
 
 
 def _last_batch(batch: RawBatch, offset: Offset) -> LastBatch | None:
