@@ -87,7 +87,7 @@ def read_slice(
 def _why_care(failed: ScanFailed, log: Log, source: Source, slice_: OffsetRange) -> str | None:
     """What the client cannot read, or stands still before: of that the raw batches say more. None: nothing of this."""
     if failed.error is not None and failed.error.code() == KafkaError._BAD_COMPRESSION:
-        return failed.error.str()
+        return str(failed.error.str())
     if failed.why is Why.NOT_RISING:
         return f"the client delivered offsets that do not rise at {failed.position}"
     if failed.why is Why.IDLE and not failed.throttled:

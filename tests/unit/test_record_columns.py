@@ -273,6 +273,22 @@ def test_an_odd_time_is_landed_as_none(time: int) -> None:
         assert landed(found, together=True) == landed(found, together=False)
 
 
+def test_the_leader_epoch_is_that_of_the_last_record_that_is_read() -> None:
+    letters = waveform("w", 40)
+    batches = [b._replace(leader_epoch=n) for n, b in enumerate(side_by_side(letters, size=10))]
+    # The second has its last offset no more, where the slice ends.
+    first, second = batches[0], batch_of([Sent(letters[10], 10, 5), Sent(letters[11], 15, 5)])._replace(leader_epoch=1)
+    for end, epoch in ((10, 0), (11, 1), (15, 1), (16, 1)):
+        some = [b for b in (first, second) if b.base_offset < end]
+        both = [landed(some, together=t, slice_=span(0, 0, end)) for t in (True, False)]
+        assert both[0] == both[1]
+        assert both[0][-1] == epoch
+    late = batch_of([Sent(letters[10], 15, 5), Sent(letters[11], 25, 5)])._replace(
+        base_offset=Offset(10), leader_epoch=7
+    )
+    assert landed([first, late], together=True, slice_=span(0, 0, 12))[-1] in (0, 7)
+
+
 @pytest.mark.parametrize(("ids", "proof"), [(BOUND, NO_PROOF), (ANYWHERE, SHA256)])
 def test_what_a_stream_demands_is_demanded_of_records_that_are_looked_at_together(
     ids: IdBinding, proof: ChunkProof
@@ -316,12 +332,12 @@ def test_nearly_all_records_are_looked_at_together(monkeypatch: pytest.MonkeyPat
 def test_a_batch_that_is_not_as_the_format_has_it_costs_its_neighbours_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    good = side_by_side(waveform("w", 40), size=10)
+    good = side_by_side(waveform("w", 400), size=10)
     bad = raw_batch(bytes(good[1].body[:-1]) + b"\7", base=10, delta=9, times=(1000, 1010), records=10)
     alone = alone_of(monkeypatch)
     some = [good[0], bad, *good[2:]]
     together = landed(some, together=True)
-    assert len(alone) <= 10
+    assert len(alone) <= 80
     assert together == landed(some, together=False)
 
 
