@@ -130,6 +130,7 @@ class Delivery:
     on_work: Callable[[int], None]
     pending: list[tuple[RawBatch, BatchBody]] = field(default_factory=list)
     pending_bytes: int = 0
+    pending_records: int = 0
 
     def __post_init__(self) -> None:
         self.reached = self.seen = self.slice_.start
@@ -142,12 +143,12 @@ class Delivery:
             self.flush()
             self.one_by_one(batch)
             return
-        records = sum(waiting.records for waiting, _ in self.pending)
-        if self.pending_bytes + len(body) > _TOGETHER_BYTES or records + batch.records > _TOGETHER_RECORDS:
+        if self.pending_bytes + len(body) > _TOGETHER_BYTES or self.pending_records + batch.records > _TOGETHER_RECORDS:
             self.flush()
         self.seen = max(self.seen, batch.end)
         self.pending.append((batch, in_columns(batch, body)))
         self.pending_bytes += len(body)
+        self.pending_records += batch.records
 
     def pass_over(self, end: Offset) -> None:
         """There are no records for anybody before this offset, but what waits."""
@@ -155,7 +156,8 @@ class Delivery:
 
     def flush(self) -> bool:
         """Whether anything waited."""
-        waiting, self.pending, self.pending_bytes = self.pending, [], 0
+        waiting, self.pending = self.pending, []
+        self.pending_bytes = self.pending_records = 0
         if waiting:
             self._together(waiting)
         self.reached = max(self.reached, self.seen)
