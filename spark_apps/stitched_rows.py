@@ -102,7 +102,8 @@ def _lengths_ns(said: MetadataColumns, counts: Ints) -> Ints:
     most = int(counts.max(initial=0)) + 1
     pairs, at = np.unique(said.form * most + counts, return_inverse=True)
     each = ((said.said[p // most], p % most) for p in pairs.tolist())
-    return np.array([m.end_time_ns(n) - m.start_time_ns for m, n in each], np.int64)[at]
+    # One from the least start to the latest end is 2^63 long: start and length come round to the end all the same.
+    return np.array([(m.end_time_ns(n) - m.start_time_ns) % (1 << 64) for m, n in each], np.uint64).view(np.int64)[at]
 
 
 def stitched_rows(

@@ -39,6 +39,7 @@ def fetch_besides(path: Path, column: str) -> None:
         for n in range(reader.num_record_batches):
             values = reader.get_batch(n).column(column).buffers()[-1]
             if values is not None and begin <= (at := values.address - mapped.address) <= mapped.size:
-                os.posix_fadvise(file.fileno(), begin, at - begin, os.POSIX_FADV_WILLNEED)
+                # Of no length it would ask for all that is left.
+                os.posix_fadvise(file.fileno(), begin, max(1, at - begin), os.POSIX_FADV_WILLNEED)
                 begin = at + values.size
         os.posix_fadvise(file.fileno(), begin, max(1, mapped.size - begin), os.POSIX_FADV_WILLNEED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -16,7 +17,7 @@ from wavestitch.contracts.held import HeldChunk, HeldLook, effective_held
 from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.reasons import Reason
 from wavestitch.tables.catalog import CatalogSettings
-from wavestitch.tables.held import held_look
+from wavestitch.tables.held import held_look, held_waiting
 from wavestitch.tables.lookup import id_index, published_lookup
 from wavestitch.tables.lookup.file_scans import files_to_read, stream_file
 from wavestitch.tables.lookup.id_index import IdIndex
@@ -171,6 +172,35 @@ def test_a_damaged_note_is_made_anew(damage, tables, tmp_path):
     note_of(tmp_path).write_text(damage or whole.replace("[]", '["nobody"]').replace('"b"', '"x"'))
     assert waiting(tables) == before
     assert note_of(tmp_path).read_text() == whole
+
+
+def test_a_note_that_is_no_text_or_no_file_is_made_anew(tables, tmp_path):
+    hold_first(tables, ["a", "b"], "d2")
+    publish(tables, ["a"])
+    before = waiting(tables)
+    note = note_of(tmp_path)
+    whole = note.read_bytes()
+    for at in range(0, len(whole), 7):
+        note.write_bytes(whole[:at] + bytes([whole[at] ^ 0x80]) + whole[at + 1 :])
+        assert waiting(tables) == before
+        assert note.read_bytes() == whole
+    for make in (lambda: note.symlink_to(tmp_path / "elsewhere"), lambda: os.mkfifo(note)):
+        note.unlink()
+        make()
+        assert waiting(tables) == before
+        assert note.read_bytes() == whole
+    note.unlink()
+    note.mkdir()
+    assert waiting(tables) == before
+
+
+def test_a_note_that_would_be_large_is_not_kept(tables, tmp_path, monkeypatch):
+    hold_first(tables, ["a", "b"], "d2")
+    publish(tables, ["a"])
+    monkeypatch.setattr(held_waiting, "_MOST_BYTES", 50)
+    for _ in range(3):
+        assert [h.chunk.waveform_id for h in waiting(tables)] == ["b"]
+    assert not list((tmp_path / "cache" / "ids").glob("*-waiting-*.json"))
 
 
 def test_nothing_is_left_out_unless_that_is_asked_for(tables):

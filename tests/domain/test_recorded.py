@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,9 @@ from pyiceberg.table import FileScanTask
 
 from tests.builders.heads import make_row
 from tests.builders.table_rows import first_head
+from wavestitch.contracts.errors import BadInput
 from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.commit.table_layout import BATCHES
 from wavestitch.tables.history.batch_history import history_batches
 from wavestitch.tables.lookup import file_scans
 from wavestitch.tables.stream_tables import StreamTables
@@ -91,3 +94,21 @@ def test_rows_that_were_read_are_not_read_again(tables: StreamTables, opened: li
     opened.clear()
     assert [row.sequence for row in tables.batches(since=8)] == [13, 12, 11, 10, 9, 8]
     assert len(opened) == 3  # the new one, the one that nobody asked for yet, and the one of many
+
+
+def test_a_row_of_somebody_else_without_a_sequence_is_told_of_and_stops_nobody(tables: StreamTables) -> None:
+    tables.stored()[2].ensure().append(
+        pa.Table.from_pylist(
+            [
+                dict.fromkeys(BATCHES.names) | {"plan_id": which, "decision": which, "sequence": n, "detail": "{}"}
+                for which, n in (("p", 7), ("q", None))
+            ],
+            schema=BATCHES,
+        )
+    )
+    assert tables.batches(plan_id="other") == []
+    for since in (5, 8):
+        with suppress(BadInput):  # of the row that has a sequence, and is none
+            tables.batches(since=since)
+        assert len(tables.shown_batches(since=since).odd) == (1 if since == 5 else 0)
+    assert len(tables.shown_batches().odd) == 2

@@ -51,6 +51,14 @@ def test_what_metadata_say_is_the_same_of_many_and_of_one() -> None:
         assert found == [of(m, n) for m, n in zip(one_by_one, counts.tolist(), strict=True)], name
 
 
+def test_a_waveform_from_the_least_start_to_the_latest_end_has_its_end() -> None:
+    """2^63 ns: one more than a signed number of 64 bits holds, of which start and end are two."""
+    said = json.loads(metas(1)[0]) | {"start_time_ns": -(1 << 62), "sampling_rate_hz": 1e9 / 2**49}
+    columns = from_metadata(read_metadata(pa.array([json.dumps(said)])), np.array([16_385]))
+    assert columns["end_time"].tolist() == [(1 << 62) // 1000]
+    assert columns["start_time_ns"].tolist() == [-(1 << 62)]
+
+
 def test_samples_of_all_formats_are_measured_among_each_other_as_alone() -> None:
     parts: list[tuple[str, bytes]] = [
         ("i16le", struct.pack("<3h", -5, 7, 0)),

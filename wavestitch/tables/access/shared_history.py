@@ -103,7 +103,8 @@ class _Spelled:
     def model_dump_json(self, **how: Any) -> str:
         whole, all_of_them = self._metadata, self._metadata.snapshots
         key = f"{whole.table_uuid} {sorted(how.items())}"
-        known = _texts.get(key, {})
+        with _texts_lock:
+            known = _texts.get(key, {})
         found: dict[int, tuple[Snapshot, str]] = {}
         for one in all_of_them:
             before = known.get(one.snapshot_id)

@@ -20,6 +20,7 @@ from typing import Any
 
 from pyiceberg.table import Table
 
+from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.held import HeldChunk, PublishedWaveform, is_released
 from wavestitch.contracts.held_mark import HeldFile
 from wavestitch.modes import make_own_folder
@@ -29,6 +30,7 @@ from wavestitch.tables.lookup.published_lookup import published_in_files
 from wavestitch.write_once import digest_bytes, scratch_file
 
 FORMAT = 1
+_MOST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def key_of(file: HeldFile) -> str:
 
 def _read(path: Path) -> dict[str, Noted]:
     """Nothing, where nobody has noted anything, or it is not what was written."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, Altered):
         digest, _, body = plain_text(path).partition("\n")
         if digest_bytes(body.encode()) == digest:
             found: dict[str, Any] = json.loads(body)
@@ -97,8 +99,11 @@ def _read(path: Path) -> dict[str, Noted]:
 
 
 def _write(path: Path, note: Note) -> None:
-    """Not synced: half a note proves nothing, and is made again."""
+    """Not synced: half a note proves nothing, and is made again. One that would be large is not kept: what it says is
+    looked at, as if nobody had noted it."""
     body = json.dumps({key: [sorted(one.waits), sorted(one.released_by)] for key, one in note.items()})
+    if len(body) > _MOST_BYTES:
+        return
     make_own_folder(path.parent.parent, path.parent.name)
     with scratch_file(path.parent) as scratch:
         scratch.write_text(f"{digest_bytes(body.encode())}\n{body}", encoding="utf-8")

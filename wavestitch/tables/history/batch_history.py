@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from threading import Lock
+from typing import Any
 
 import pyarrow as pa
 from cachetools import LRUCache, cached
@@ -44,7 +45,7 @@ def read_history(
     rows = []
     for task in files_to_read(table, wanted) if tasks is None else tasks:
         few = plan_id is None and task.file.record_count <= _FEW and not task.delete_files
-        said = (r for r in _said_of_few(table, task) if r[0] >= since) if few else _said_of(table, task, wanted)
+        said = filter(_at_least(since), _said_of_few(table, task)) if few else _said_of(table, task, wanted)
         for sequence, decision, detail in said:
             try:
                 rows.append(batch_row_from_json(detail or ""))
@@ -72,7 +73,8 @@ def read_recorded(table: Table, *, since: int) -> set[tuple[int, str]]:
     """Sequence and decision of the rows of sequence `since` and later."""
     tasks = files_to_read(table, _from(since))
     said = [(task, _said_of_one(table, task)) for task in tasks]
-    there = {row for _, row in said if row is not None and row[0] >= since}
+    wanted = _at_least(since)
+    there = {row for _, row in said if row is not None and wanted(row)}
     for task in (task for task, row in said if row is None):
         there |= _read_file(table, task, since) if task.delete_files else _read_once(table, task, since)
     return there
@@ -115,6 +117,11 @@ def absent_history(table: Table, rows: Sequence[BatchRow]) -> list[BatchRow]:
 def _from(since: int) -> BooleanExpression:
     # Batches come one file each, in order: by its statistics, a file that is older is not opened.
     return at_least("sequence", since) if since > 0 else EVERY_ROW
+
+
+def _at_least(since: int) -> Callable[[tuple[Any, ...]], bool]:
+    """Whether a row that begins with its sequence is one of `_from`. Somebody's else may have none."""
+    return lambda row: since <= 0 or (row[0] is not None and row[0] >= since)
 
 
 def history_batches(rows: Sequence[BatchRow]) -> Iterator[pa.RecordBatch]:
