@@ -186,7 +186,7 @@ class FakeEdges(FakePreviews):
         return kept_once(self.bench.receipts, f"receipt-u{receipt.unit:03d}", receipt)
 
     def landed(self, plan: Plan, receipts: Sequence[str]) -> Landed:
-        known = (plan.plan_id, *receipts, self.stream.id_partitions, self.stream.proof, self.bench.proof)
+        known = (plan.plan_id, *receipts, str(self.stream.id_partitions), self.stream.proof, self.bench.proof)
         if known not in self.bench.gathered:
             found = gather_landed(plan, [self.bench.receipts[name] for name in receipts], self._facts)
             self.bench.gathered[known] = found

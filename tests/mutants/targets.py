@@ -72,7 +72,7 @@ _BATCH: dict[str, tuple[str, ...]] = {
 _HELD_TABLES = _domain("tables_held", "held_files", "held_removal", "held_compaction", "held_from_before")
 _TABLES = _domain("tables", "tables_published")
 _STITCHES = (*_domain("stitching"), *_unit("assign_waveforms"))
-_LANDS = _unit("landing", "record_runs", "careful_scan")
+_LANDS = _unit("landing", "record_columns", "careful_scan")
 
 _IN_TABLES: dict[str, tuple[str, ...]] = {
     "commit/one_commit": _domain("doubted_catalog", "catalog_errors"),
