@@ -34,7 +34,7 @@ from wavestitch.local.spark_server import start_spark_server, stop_spark_server
 
 MB_S = 20.0
 DECLARED_S = 15
-_STREAM = "fresh"
+_STREAM = "steady"
 _LOOK_S = 0.2
 _AFTERWARDS_S = 120.0
 _A_PROCESS_S = 300.0
