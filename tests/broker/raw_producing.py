@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
+from typing import Any
 
 import pyarrow as pa
 from kafka.protocol.producer import ProduceRequest
@@ -13,6 +14,7 @@ from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.connection import Connection
 
 ZSTD = 4
+NOT_LEADER_OR_FOLLOWER = 6
 
 
 def zigzag(number: int) -> bytes:
@@ -67,6 +69,13 @@ def produce(bootstrap: str, topic: str, batch: bytes) -> int:
         request = ProduceRequest[8](
             transactional_id=None, acks=-1, timeout_ms=50_000, topic_data=[data(name=topic, partition_data=[part])]
         )
-        answer = connection.ask(request, deadline=until).responses[0].partition_responses[0]
+        answer = _answer(connection, request, until)
+        while answer.error_code == NOT_LEADER_OR_FOLLOWER and time.monotonic() < until:
+            time.sleep(0.02)  # between two looks at whether the broker leads a topic that was made a moment ago
+            answer = _answer(connection, request, until)  # nothing was written by the one before
     assert answer.error_code == 0, answer
     return int(answer.base_offset)
+
+
+def _answer(connection: Connection, request: Any, until: float) -> Any:
+    return connection.ask(request, deadline=until).responses[0].partition_responses[0]

@@ -19,7 +19,6 @@ from consumers.range_scan import Source
 from consumers.raw_message import message_at
 from consumers.unit_reader import read_unit, read_units, write_receipt
 from tests.broker.markers import write_markers
-from tests.broker.raw_producing import batch_of, part, produce, record, zigzag
 from tests.broker.reading_rig import (
     LARGE,
     META,
@@ -27,7 +26,6 @@ from tests.broker.reading_rig import (
     Headers,
     Rig,
     landed_rows,
-    offsets,
     payloads,
     plan_over,
     send_with_raw_header_name,
@@ -381,45 +379,3 @@ def test_a_broker_that_goes_away_during_the_reading_is_a_transient_error(
         assert rig.files() == []
     finally:
         stop_broker(home)
-
-
-@pytest.mark.parametrize("deltas", [(0, 2, 2), (1, 2, 2), (2, 1, 0), (0, 0, 0), (1, 1, 2)])
-def test_records_that_say_other_places_than_their_batch_has_are_held_and_stop_nothing(
-    rig: Rig, topic_factory: Any, deltas: tuple[int, ...]
-) -> None:
-    """A broker counts the records of a batch that is not compressed, and does not look at where each says it lies."""
-    topic = topic_factory()
-    produce(
-        rig.bootstrap,
-        topic,
-        batch_of(b"".join(record(d, b"v", headers=part(b"h") + part(b"v"), count=1) for d in deltas), 3, codec=0),
-    )
-    sent = rig.sender(topic).send(2)
-    rows = rig.read(rig.plan(topic, [[(0, 0, 5)]], idle_deadline=5))
-    assert offsets(rows) == [0, 1, 2, 3, 4]
-    assert [r["reason"] for r in rows].count("unreadable") == 3 - (deltas[0] == 0) - (deltas[:2] == (0, 1))
-    assert payloads(rows)[3:] == sent
-
-
-def test_a_record_whose_key_says_a_length_below_none_is_read(rig: Rig, topic_factory: Any) -> None:
-    """The client stands still before it, and does not say why."""
-    topic = topic_factory()
-    body = b"\0" + zigzag(0) + zigzag(0) + zigzag(-7) + part(b"v") + zigzag(1) + part(b"h") + part(b"v")
-    produce(rig.bootstrap, topic, batch_of(zigzag(len(body)) + body, 1, codec=0))
-    sent = rig.sender(topic).send(2)
-    rows = rig.read(rig.plan(topic, [[(0, 0, 3)]], idle_deadline=2))
-    assert payloads(rows) == [b"v", *sent]
-    assert rows[0]["raw_key"] is None
-
-
-def test_a_header_s_name_with_a_zero_byte_is_kept_as_it_came(
-    rig: Rig, topic_factory: Any, request: pytest.FixtureRequest
-) -> None:
-    if rig.mean == LARGE:
-        why = "the client takes names for C's texts, which end at a zero byte"
-        request.applymarker(pytest.mark.xfail(strict=True, raises=AssertionError, reason=why))
-    topic = topic_factory()
-    name = b"ws-seq\0x"
-    produce(rig.bootstrap, topic, batch_of(record(0, b"v", headers=part(name) + part(b"0"), count=1), 1, codec=0))
-    (row,) = rig.read(rig.plan(topic, [[(0, 0, 1)]]))
-    assert decode_raw_headers(row["raw_headers"]) == [(name.decode(), b"0")]

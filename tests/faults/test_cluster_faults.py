@@ -31,7 +31,7 @@ from wavestitch.contracts.errors import DataLost, Transient
 from wavestitch.contracts.position import Position
 from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.kafka.client_settings import KafkaSettings
-from wavestitch.kafka.raw_log import ask_cluster
+from wavestitch.kafka.cluster_addresses import ask_cluster
 from wavestitch.local.loopback_port import LOOPBACK
 from wavestitch.producers.sender import send_chunks
 

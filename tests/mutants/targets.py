@@ -113,9 +113,9 @@ _MAINTAINS: dict[str, tuple[str, ...]] = {
 _OF_SPARK = ("assignment", "gathering", "stitched_rows", "outcome", "landed_payload")
 
 _CONSUMERS: dict[str, tuple[str, ...]] = {
-    "range_scan": _unit("record_columns", "complaints", "careful_scan"),
-    "record_sink": _unit("record_columns", "careful_scan", "landing"),
-    "batch_scan": _unit("record_columns", "careful_scan", "raw_batches"),
+    "range_scan": _unit("record_sink", "complaints", "careful_scan"),
+    "record_sink": _unit("record_columns", "record_sink", "careful_scan", "landing"),
+    "batch_scan": _unit("record_columns", "batch_scan", "careful_scan", "raw_batches"),
     "byte_budget": _unit("record_columns", "careful_scan"),
     "group_state": _unit("group_state"),
     "landing": _LANDS,

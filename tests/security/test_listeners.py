@@ -16,9 +16,9 @@ from consumers.log_view import KafkaLog
 from wavestitch.contracts.errors import Refused
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.clients import open_admin, open_consumer, open_producer
+from wavestitch.kafka.cluster_addresses import check_listeners
 from wavestitch.kafka.connection import Connection
 from wavestitch.kafka.kafka_python import metadata, sasl
-from wavestitch.kafka.raw_log import check_listeners
 from wavestitch.producers.sender import send_chunks
 
 ROOT = Path(__file__).resolve().parents[2]

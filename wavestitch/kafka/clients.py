@@ -50,7 +50,7 @@ def open_producer(
 
 def _open(kind: Callable[[dict[str, Any]], Any], settings: KafkaSettings, config: dict[str, Any]) -> Any:
     if settings.protocol == "sasl_plaintext":
-        from wavestitch.kafka.raw_log import check_listeners  # noqa: PLC0415 - for logins in the clear alone
+        from wavestitch.kafka.cluster_addresses import check_listeners  # noqa: PLC0415 - for logins in the clear alone
 
         check_listeners(settings)
     if settings.token is not None:

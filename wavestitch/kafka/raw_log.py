@@ -18,15 +18,16 @@ from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.position import LastBatch
 from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partition
 from wavestitch.contracts.record_batches import AbortedTransaction, FetchRaw, RawFetch
-from wavestitch.kafka.client_settings import KafkaSettings, is_loopback
-from wavestitch.kafka.connection import Connection, Disconnected, login_would_leave
+from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.kafka.cluster_addresses import ask_cluster
+from wavestitch.kafka.connection import Connection, Disconnected
 from wavestitch.kafka.kafka_errors import is_passing, translate
-from wavestitch.kafka.kafka_python import consumer, metadata
+from wavestitch.kafka.kafka_python import consumer
 from wavestitch.kafka.raw_batches import OtherFormat, RawBatch, first_batch, head_of, split_batches
 
 T = TypeVar("T")
 
-_METADATA, _FETCH, _EPOCH = 9, 12, 3
+_FETCH, _EPOCH = 12, 3
 _CONSUMER = -1
 _UNCOMMITTED, _COMMITTED = 0, 1
 _DIGITS = 32
@@ -397,43 +398,3 @@ def _last_batch(batch: RawBatch, offset: Offset) -> LastBatch | None:
     if not batch.base_offset <= offset < batch.end:
         return None
     return LastBatch(LeaderEpoch(batch.leader_epoch), hashlib.sha256(batch.data).hexdigest()[:_DIGITS])
-
-
-def ask_cluster(
-    settings: KafkaSettings, topics: Sequence[str], *, until: float
-) -> tuple[dict[int, tuple[str, int]], Any]:
-    """All brokers as they advertise themselves, and what is known of the topics; from the first one that answers in its
-    share of the time. Raises `Disconnected` with what each of them said."""
-    addresses = settings.bootstrap.split(",")
-    heard: list[str] = []
-    for n, address in enumerate(addresses):
-        host, _, port = address.rpartition(":")
-        # A host that has gone refuses nothing: it may not have the time of those that are there.
-        now = time.monotonic()
-        share = now + (until - now) / (len(addresses) - n)
-        try:
-            with Connection(settings, host.strip("[]"), int(port), deadline=share) as connection:
-                wanted = [metadata.MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-                answer = connection.ask(
-                    metadata.MetadataRequest[_METADATA](topics=wanted, allow_auto_topic_creation=False),
-                    deadline=share,
-                )
-        except Disconnected as error:
-            heard.append(error.message)
-            continue
-        return {b.node_id: (b.host, b.port) for b in answer.brokers}, answer.topics
-    raise Disconnected("; ".join(heard))
-
-
-def check_listeners(settings: KafkaSettings, *, deadline: float = 10.0) -> None:
-    """Refuses a login in the clear that a broker's advertised address would lead off this machine.
-
-    Asked before any other client is made, of brokers on loopback alone. What the cluster advertises later is not seen.
-    """
-    if settings.protocol != "sasl_plaintext":
-        return
-    brokers, _ = ask_cluster(settings, [], until=time.monotonic() + deadline)
-    for host, port in brokers.values():
-        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        if not is_loopback(where):
-            raise login_would_leave(where)
