@@ -6,6 +6,7 @@ first one batch at least, to the others whole batches as far as their limits and
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,6 +46,9 @@ class Wire:
         self.sent += sent
         self.now += 0.002 + sent / self.rate
         return SimpleNamespace(error_code=0, responses=[SimpleNamespace(partitions=parts)], throttle_time_ms=0)
+
+    def told(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def close(self) -> None:
         pass

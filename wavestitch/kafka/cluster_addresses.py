@@ -11,32 +11,46 @@ from wavestitch.kafka.connection import Connection, Disconnected, login_would_le
 from wavestitch.kafka.kafka_python import metadata
 
 _METADATA = 9
+_FIRST_SECONDS = 2.0
+"""One that is there answers in so much of the time; one that says nothing may not have it of all the others."""
+_answered: dict[str, str] = {}
+"""By the addresses of a cluster, the one that answered last: it is asked first, since each slice asks anew."""
 
 
 def ask_cluster(
     settings: KafkaSettings, topics: Sequence[str], *, until: float
 ) -> tuple[dict[int, tuple[str, int]], Any]:
-    """All brokers as they advertise themselves, and what is known of the topics; from the first one that answers in its
-    share of the time. Raises `Disconnected` with what each of them said."""
-    addresses = settings.bootstrap.split(",")
-    heard: list[str] = []
-    for n, address in enumerate(addresses):
-        host, _, port = address.rpartition(":")
-        # A host that has gone refuses nothing: it may not have the time of those that are there.
-        now = time.monotonic()
-        share = now + (until - now) / (len(addresses) - n)
-        try:
-            with Connection(settings, host.strip("[]"), int(port), deadline=share) as connection:
-                wanted = [metadata.MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-                answer = connection.ask(
-                    metadata.MetadataRequest[_METADATA](topics=wanted, allow_auto_topic_creation=False),
-                    deadline=share,
-                )
-        except Disconnected as error:
-            heard.append(error.message)
-            continue
-        return {b.node_id: (b.host, b.port) for b in answer.brokers}, answer.topics
-    raise Disconnected("; ".join(heard))
+    """All brokers as they advertise themselves, and what is known of the topics, in that order; from the first one that
+    answers. Who is only slow is asked once more, with its share of all the time that is left. Raises `Disconnected`
+    with what each of them said."""
+    last = _answered.get(settings.bootstrap)
+    addresses = sorted(settings.bootstrap.split(","), key=lambda address: address != last)
+    heard: dict[str, str] = {}
+    for most in (_FIRST_SECONDS, float("inf")) if len(addresses) > 1 else (float("inf"),):
+        for n, address in enumerate(addresses):
+            now = time.monotonic()
+            share = now + min(most, (until - now) / (len(addresses) - n))
+            try:
+                found = _ask(settings, address, topics, until=share)
+            except Disconnected as error:
+                heard[address] = error.message
+            else:
+                _answered[settings.bootstrap] = address
+                return found
+    raise Disconnected("; ".join(heard.values()))
+
+
+def _ask(
+    settings: KafkaSettings, address: str, topics: Sequence[str], *, until: float
+) -> tuple[dict[int, tuple[str, int]], Any]:
+    host, _, port = address.rpartition(":")
+    wanted = [metadata.MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+    request = metadata.MetadataRequest[_METADATA](topics=wanted, allow_auto_topic_creation=False)
+    with Connection(settings, host.strip("[]"), int(port), deadline=until) as connection:
+        answer = connection.ask(request, deadline=until)
+        with connection.told():
+            by_name = {topic.name: topic for topic in answer.topics}
+            return {b.node_id: (b.host, b.port) for b in answer.brokers}, [by_name[name] for name in topics]
 
 
 def check_listeners(settings: KafkaSettings, *, deadline: float = 10.0) -> None:

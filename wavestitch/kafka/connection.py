@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from wavestitch.contracts.errors import Refused, Terminal, Transient
 from wavestitch.kafka.client_settings import KafkaSettings, is_loopback
+from wavestitch.kafka.host_addresses import reach
 from wavestitch.kafka.kafka_python import KafkaProtocol, ProtocolError, ScramClient, sasl
 from wavestitch.kafka.login_token import read_token
 from wavestitch.kafka.tls import connect_tls
@@ -44,7 +45,9 @@ class Connection:
         if protocol == "sasl_plaintext" and not is_loopback(self.where):
             raise login_would_leave(self.where)
         try:
-            self._socket = socket.create_connection((host, port), timeout=self._left())
+            family = settings.options.get("broker.address.family", "any")
+            self._socket = reach(host, port, family=family, until=deadline)
+            self._socket.settimeout(self._left())
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if protocol.endswith("ssl"):
                 self._socket = connect_tls(self._socket, settings.options, host=host)
@@ -54,7 +57,7 @@ class Connection:
                 "security.protocol in the settings",
                 code="_SSL",
             ) from None
-        except OSError as error:
+        except (OSError, ValueError) as error:  # the latter of a host's name that is none
             raise Disconnected(f"no connection to the broker at {self.where}: {error}; is it up? Try again") from None
         try:
             if protocol.startswith("sasl_"):
@@ -91,14 +94,14 @@ class Connection:
         self._until = deadline if deadline is not None else self._until
         self._asked = type(request).__name__
         self._protocol.send_request(request)
-        with self._told():
+        with self.told():
             self._socket.settimeout(self._left())
             self._socket.sendall(self._protocol.send_bytes())
 
     def answer(self, *, deadline: float | None = None) -> Any:
         """To what was sent first of what has no answer yet."""
         self._until = deadline if deadline is not None else self._until
-        with self._told():
+        with self.told():
             # kafka-python's own parser would copy what came five times: most of it are records.
             size = int.from_bytes(self._receive(_LENGTH), "big")
             if size > _MOST_BYTES:
@@ -125,13 +128,19 @@ class Connection:
         return found
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def told(self) -> Iterator[None]:
+        """Around whatever looks into an answer: one that lacks what every broker says is none."""
         try:
             yield
-        except (OSError, ProtocolError, ValueError, LookupError, struct.error) as error:
+        except (OSError, ProtocolError, ValueError, struct.error) as error:
             self.close()
             raise Disconnected(
                 f"the broker at {self.where} gave no answer: {error or type(error).__name__}; try again"
+            ) from None
+        except (LookupError, TypeError, AssertionError):
+            self.close()
+            raise Disconnected(
+                f"the broker at {self.where} sent what is no answer to a {self._asked}; try again"
             ) from None
 
     def _left(self) -> float:

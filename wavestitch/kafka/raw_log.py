@@ -231,7 +231,8 @@ class RawLog:
             # Whatever transaction is open there: it is asked what lies there, not what may be read.
             asked = Asked(starts, {p: most[p] for p in partitions}, _AT_ONCE, isolation=_UNCOMMITTED)
             answer = self._ask_for(asked, leader, until)
-            found.append({Partition(part.partition_index): part for part in answer.responses[0].partitions})
+            with leader.told():
+                found.append({Partition(part.partition_index): part for part in answer.responses[0].partitions})
         return found
 
     def _batch_in(
@@ -275,17 +276,20 @@ class RawLog:
         request = consumer.OffsetForLeaderEpochRequest[_EPOCH](
             replica_id=_CONSUMER, topics=[topic(topic=self._topic, partitions=[part])]
         )
-        return self._leader(partition, until).ask(request, deadline=until).topics[0].partitions[0]
+        leader = self._leader(partition, until)
+        answer = leader.ask(request, deadline=until)
+        with leader.told():
+            return answer.topics[0].partitions[0]
 
     def _fetch(
         self, partition: Partition, offset: Offset, *, most_bytes: int, last_epoch: LeaderEpoch | None, until: float
     ) -> Any:
         replica = self._replicas.get(partition)
         asked = Asked({partition: offset}, {partition: most_bytes}, most_bytes, last_epoch=last_epoch, rack=self._rack)
-        answer = self._ask_for(
-            asked, self._leader(partition, until) if replica is None else self._connect(replica, until), until
-        )
-        part = _part_of(answer, partition)
+        broker = self._leader(partition, until) if replica is None else self._connect(replica, until)
+        answer = self._ask_for(asked, broker, until)
+        with broker.told():
+            part = _part_of(answer, partition)
         if replica is not None and part.error_code:
             self._leave_replicas()
         elif replica is None and self._rack and part.preferred_read_replica in self._brokers:
@@ -360,15 +364,16 @@ class RawLog:
 
     def _learn(self, until: float) -> None:
         """Ask for the leaders, at the brokers that the settings name."""
-        brokers, topics = ask_cluster(self._settings, [self._topic], until=until)
+        brokers, (found,) = ask_cluster(self._settings, [self._topic], until=until)
         self._brokers = brokers
-        found = topics[0]
         if found.error_code:
             error = KafkaError(found.error_code)
             if is_passing(error):
                 raise Disconnected(f"topic {self._topic}: {error.str()}; try again")
             raise translate(error, f"looking for the leaders of topic {self._topic}")
-        self._leaders = {p.partition_index: brokers[p.leader_id] for p in found.partitions if p.leader_id in brokers}
+        self._leaders = {
+            p.partition_index: brokers[p.leader_id] for p in found.partitions or () if p.leader_id in brokers
+        }
 
     def _until_answered(self, ask: Callable[[], Any], until: float) -> Any:
         """Ask again where a broker has gone, until the deadline."""

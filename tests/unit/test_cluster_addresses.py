@@ -1,0 +1,197 @@
+"""Where brokers are, asked of those that answer: silent hosts, names that are none, answers that lack a part."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
+from wavestitch.kafka import cluster_addresses
+from wavestitch.kafka.client_settings import KafkaSettings
+from wavestitch.kafka.cluster_addresses import ask_cluster
+from wavestitch.kafka.connection import Connection, Disconnected
+from wavestitch.kafka.host_addresses import reach
+from wavestitch.kafka.kafka_python import consumer, metadata
+from wavestitch.kafka.raw_log import RawLog
+
+_METADATA, _FETCH, _EPOCH = 3, 1, 23
+_FLEXIBLE = (_METADATA, _FETCH)
+
+
+NONE = r"no connection to the broker at .*; is it up"
+
+
+class Peer:
+    """A listener on loopback that answers each kind of request as it is told, and others never; counts who came."""
+
+    def __init__(self, answers: dict[int, Any] | None = None) -> None:
+        self.answers = answers or {}
+        self.came = 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self.listener.getsockname()[1])
+        self.address = f"127.0.0.1:{self.port}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            self.came += 1
+            threading.Thread(target=self._talk, args=(client,), daemon=True).start()
+
+    def _talk(self, client: socket.socket) -> None:
+        with client, client.makefile("rb") as stream:
+            while size := stream.read(4):
+                frame = stream.read(int.from_bytes(size, "big"))
+                kind, version, number = struct.unpack_from(">hhi", frame)
+                if kind in self.answers:
+                    body = struct.pack(">i", number) + b"\0" * (kind in _FLEXIBLE)
+                    body += bytes(self.answers[kind].encode(version=version))
+                    client.sendall(struct.pack(">i", len(body)) + body)
+
+
+@pytest.fixture
+def peers() -> Iterator[Any]:
+    with ExitStack() as stack:
+
+        def make(answers: dict[int, Any] | None = None) -> Peer:
+            peer = Peer(answers)
+            stack.callback(peer.listener.close)
+            return peer
+
+        yield make
+
+
+def brokers(host: str, port: int, **more: Any) -> Any:
+    known = metadata.MetadataResponse
+    topic = known.MetadataResponseTopic
+    part = topic.MetadataResponsePartition(
+        error_code=0,
+        partition_index=0,
+        leader_id=1,
+        leader_epoch=0,
+        replica_nodes=[1],
+        isr_nodes=[1],
+        offline_replicas=[],
+    )
+    said = {
+        "throttle_time_ms": 0,
+        "brokers": [known.MetadataResponseBroker(node_id=1, host=host, port=port, rack=None)],
+        "cluster_id": "c",
+        "controller_id": 1,
+        "topics": [topic(error_code=0, name="waves", is_internal=False, partitions=[part])],
+    }
+    return known[9](**said | more)
+
+
+def test_a_broker_that_says_nothing_keeps_no_answer_of_another_one_away(
+    peers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_addresses, "_FIRST_SECONDS", 0.1)
+    silent, there = peers(), peers()
+    there.answers = {_METADATA: brokers("127.0.0.1", there.port)}
+    settings, found = KafkaSettings(f"{silent.address},{there.address}"), []
+
+    def ask() -> None:
+        for _ in range(3):
+            found.append(ask_cluster(settings, ["waves"], until=time.monotonic() + 3600)[0])
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(30)
+    assert found == [{1: ("127.0.0.1", there.port)}] * 3
+    assert (silent.came, there.came) == (1, 3)  # who answered last is asked first
+
+
+def test_a_broker_that_is_only_slow_is_asked_again_with_more_time(peers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_addresses, "_FIRST_SECONDS", 0.0)
+    peer = peers()
+    peer.answers = {_METADATA: brokers("127.0.0.1", peer.port)}
+    settings = KafkaSettings(f"127.0.0.1:1,{peer.address}")
+    assert ask_cluster(settings, ["waves"], until=time.monotonic() + 60)[0] == {1: ("127.0.0.1", peer.port)}
+
+
+@pytest.mark.parametrize("host", ["a..b", ".", "x" * 70, ""])
+def test_a_host_s_name_that_is_none_is_told_in_a_sentence(host: str, peers: Any) -> None:
+    peer = peers({_METADATA: brokers(host, 9092)})
+    for bootstrap in (peer.address, f"{host or '.'}:9092"):
+        with RawLog(KafkaSettings(bootstrap), "waves", deadline=0.2) as raw, pytest.raises(Disconnected, match=NONE):
+            raw.fetch(Partition(0), Offset(0), most_bytes=100)
+
+
+LACKING: dict[str, dict[int, Any]] = {
+    "no topics": {_METADATA: {"topics": []}},
+    "null for topics": {_METADATA: {"topics": None}},
+    "null for brokers": {_METADATA: {"brokers": None}},
+    "no partitions of a fetch": {_FETCH: []},
+    "null for partitions of a fetch": {_FETCH: None},
+    "no topics of an epoch": {_EPOCH: []},
+}
+
+
+@pytest.mark.parametrize("lacks", LACKING)
+def test_an_answer_that_lacks_what_brokers_say_is_told_as_none(lacks: str, peers: Any) -> None:
+    peer, odd = peers(), LACKING[lacks]
+    topic = consumer.FetchResponse.FetchableTopicResponse(topic="waves", partitions=odd.get(_FETCH))
+    peer.answers = {
+        _METADATA: brokers("127.0.0.1", peer.port, **odd.get(_METADATA, {})),
+        _FETCH: consumer.FetchResponse[12](throttle_time_ms=0, error_code=0, session_id=0, responses=[topic]),
+        _EPOCH: consumer.OffsetForLeaderEpochResponse[3](throttle_time_ms=0, topics=[]),
+    }
+    with RawLog(KafkaSettings(peer.address), "waves", deadline=0.2) as raw:
+        ask = {
+            "fetch": lambda: raw.fetch(Partition(0), Offset(0), most_bytes=100),
+            "the first batches": lambda: raw.batches_at({Partition(0): Offset(0)}),
+            "an epoch": lambda: raw.epoch_end(Partition(0), LeaderEpoch(0)),
+        }
+        for one in ("an epoch",) if _EPOCH in odd else ("fetch", "the first batches"):
+            with pytest.raises(Transient, match=r"[Tt]ry again"):
+                ask[one]()
+
+
+def test_an_address_of_a_host_that_swallows_everything_takes_no_other_one_s_time(
+    peers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as open_:
+        full = open_.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):  # whoever comes behind these is not answered
+            waiting = open_.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        peer = peers({_METADATA: brokers("twofold", 9092)})
+        both = [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", at) for at in (full.getsockname(), ("127.0.0.1", peer.port))
+        ]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: both)
+        found, _ = ask_cluster(KafkaSettings("twofold:9092"), ["waves"], until=time.monotonic() + 4)
+        assert found == {1: ("twofold", 9092)}
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_: both[:1])
+        with pytest.raises(OSError, match="timed out"):
+            reach("twofold", 9092, family="any", until=time.monotonic() + 0.1)
+
+
+@pytest.mark.parametrize(("family", "wanted"), [("any", 0), ("v4", socket.AF_INET), ("v6", socket.AF_INET6)])
+def test_addresses_are_of_the_family_that_the_settings_ask_for(
+    family: str, wanted: int, peers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer, asked = peers(), []
+    real = socket.getaddrinfo
+
+    def noted(host: str, port: int, kind: int, *more: Any) -> Any:
+        asked.append(kind)
+        return real(host, port, socket.AF_INET, *more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", noted)
+    settings = KafkaSettings(peer.address, {"broker.address.family": family})
+    Connection(settings, "127.0.0.1", peer.port, deadline=time.monotonic() + 20).close()
+    assert asked == [wanted]
