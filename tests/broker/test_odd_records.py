@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.broker.reading_rig import LARGE, Rig, offsets, payloads
 from wavestitch.contracts.raw_headers import decode_raw_headers
 
 BOTH_WAYS = True
+GZIP = 1
 
 
 @pytest.mark.parametrize("deltas", [(0, 2, 2), (1, 2, 2), (2, 1, 0), (0, 0, 0), (1, 1, 2)])
@@ -53,3 +55,17 @@ def test_a_header_s_name_with_a_zero_byte_is_kept_as_it_came(
     produce(rig.bootstrap, topic, batch_of(record(0, b"v", headers=part(name) + part(b"0"), count=1), 1, codec=0))
     (row,) = rig.read(rig.plan(topic, [[(0, 0, 1)]]))
     assert decode_raw_headers(row["raw_headers"]) == [(name.decode(), b"0")]
+
+
+@pytest.mark.parametrize("behind", [b"behind", bytes(9), b"\x1f\x8b\x08", gzip.compress(b"")])
+def test_what_lies_behind_the_records_of_a_compressed_batch_is_no_part_of_them(
+    rig: Rig, topic_factory: Any, behind: bytes
+) -> None:
+    """Brokers take it, and no client looks at it."""
+    topic = topic_factory()
+    body = b"".join(record(n, b"v%d" % n, headers=part(b"h") + part(b"v"), count=1) for n in range(9))
+    produce(rig.bootstrap, topic, batch_of(gzip.compress(body) + behind, 9, codec=GZIP))
+    sent = rig.sender(topic).send(2)
+    rows = rig.read(rig.plan(topic, [[(0, 0, 11)]]))
+    assert payloads(rows) == [*(b"v%d" % n for n in range(9)), *sent]
+    assert "unreadable" not in [r["reason"] for r in rows]

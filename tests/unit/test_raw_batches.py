@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import random
 import resource
 import struct
 from pathlib import Path
@@ -93,6 +95,18 @@ def test_gaps_are_all_offsets_but_those_that_are_present() -> None:
     assert len(gaps) == 5
     assert [o for o in range(20) if o in gaps] == list(gaps)
     assert not AllBut(0, 2, [0, 1])
+
+
+@pytest.mark.parametrize("behind", [b"", b"behind", bytes(40), b"\x1f", b"\x1f\x8b\x08\xff", gzip.compress(b"more")])
+@pytest.mark.parametrize("sizes", [(9,), (0, 9, 0), (3 << 20,), (5000, 1, 400_000), (0,) * 999 + (7,)])
+def test_gzip_is_inflated_member_by_member_whatever_is_behind_the_last(sizes: tuple[int, ...], behind: bytes) -> None:
+    members = [random.Random(n).randbytes(n // 9) * 9 for n in sizes]
+    reader = inflated(1, memoryview(b"".join(map(gzip.compress, members)) + behind))
+    whole = b"".join(members)
+    assert reader.take(len(whole)) == whole
+    for cut in range(1, 20):
+        with pytest.raises(Uninflatable, match="ends in the middle"):
+            inflated(1, memoryview(gzip.compress(b"a piece")[:-cut])).skip(8)
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
