@@ -20,6 +20,7 @@ from consumers.range_scan import Source
 from consumers.record_sink import NeedsCare
 from consumers.slice_reader import read_slice
 from consumers.unit_processes import UnitProcesses
+from wavestitch.contracts.batch_size import worth_starting
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.id_partitions import IdBinding
@@ -37,7 +38,6 @@ from wavestitch.write_once import disk_errors, write_digested
 Progress = Callable[[int, int], None]
 """Called with the records and the payload bytes that were read so far."""
 _PROGRESS_SECONDS = 0.1
-_BYTES_A_START, _RECORDS_A_START = 32 << 20, 20_000
 _SMALL_BYTES = 8 << 10
 """Of a mean record: what is smaller costs steps, and is read in columns, from raw batches; larger ones cost bytes."""
 _AHEAD_BYTES = 64 << 20
@@ -209,9 +209,8 @@ def read_units(
 
 
 def _worth_starting(plan: Plan, units: Sequence[int]) -> int:
-    """How many processes: starting one costs as much as reading some ten thousand records, or some ten MiB."""
     records = sum(slice_.size for unit in units for slice_ in plan.units[unit])
-    return 1 + max(round(records * plan.mean_record_bytes) // _BYTES_A_START, records // _RECORDS_A_START)
+    return worth_starting(records, round(records * plan.mean_record_bytes))
 
 
 @disk_errors("writing a receipt")

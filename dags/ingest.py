@@ -84,7 +84,7 @@ def plan(stream: str) -> list[dict[str, Any]]:
     is skipped and the run succeeds; `nothing` says why.
     """
     from wavestitch.batch.plan import NothingToDo  # noqa: PLC0415
-    from wavestitch.batch.results import Finished, result_to_json, units_of_work  # noqa: PLC0415
+    from wavestitch.batch.results import Finished, read_tasks, result_to_json  # noqa: PLC0415
     from wavestitch.batch.results_told import said_of_result  # noqa: PLC0415
     from wavestitch.batch.steps import step_plan, step_take_up  # noqa: PLC0415
 
@@ -103,14 +103,14 @@ def plan(stream: str) -> list[dict[str, Any]]:
     context["ti"].xcom_push(key="plan", value=result_to_json(planned))
     context["ti"].xcom_push(key="plan_id", value=planned.plan_id)
     if isinstance(planned, Finished):
-        return units_of_work(planned)
+        return read_tasks(planned)
     for partition, why in planned.why.items():
         log_line(f"partition {partition} starts there: {why}")
     for told in planned.stages:
         log_line(f"{told.stage}: {told.does}")
     for remark in planned.remarks:
         log_remark(remark)
-    return units_of_work(planned)
+    return read_tasks(planned)
 
 
 @task.short_circuit(execution_timeout=timedelta(minutes=15))

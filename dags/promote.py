@@ -92,14 +92,14 @@ def keep_plan(stream: str, preview_id: str) -> list[dict[str, Any]]:
     Its XComs: `return_value`, the units of work; `plan_id`.
     """
     from wavestitch.batch.held_approval import begin_approved  # noqa: PLC0415
-    from wavestitch.batch.results import describe_plan, units_of_work  # noqa: PLC0415
+    from wavestitch.batch.results import describe_plan, read_tasks  # noqa: PLC0415
 
     ti = get_current_context()["ti"]
     by, _ = approval_of(preview_id, ti)
     plan = begin_approved(edges_of(stream), preview_id, by=by)
     log_line(f"{stream}: batch {plan.plan_id} was begun, {plan.choice.note if plan.choice is not None else ''}")
     ti.xcom_push(key="plan_id", value=plan.plan_id)
-    return units_of_work(describe_plan(plan))
+    return read_tasks(describe_plan(plan))
 
 
 @task(execution_timeout=timedelta(hours=1))

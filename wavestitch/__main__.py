@@ -1,14 +1,15 @@
-"""`wavestitch` and `python -m wavestitch`: the command line, imported without looking for garbage meanwhile."""
+"""`wavestitch` and `python -m wavestitch`: the command line, imported and left without looking for garbage."""
 
 from __future__ import annotations
 
-from wavestitch.garbage_collection import imports_that_stay
+from wavestitch.garbage_collection import imports_that_stay, nothing_looked_through_at_the_end
 
 
 def main() -> None:
     with imports_that_stay():
         from wavestitch import cli  # noqa: PLC0415 - in the pause
-    cli.main()
+    with nothing_looked_through_at_the_end():
+        cli.main()
 
 
 if __name__ == "__main__":

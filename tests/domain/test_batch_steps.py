@@ -18,9 +18,9 @@ from wavestitch.batch.results import (
     Finished,
     Planned,
     Published,
+    read_tasks,
     result_from_json,
     result_to_json,
-    units_of_work,
 )
 from wavestitch.batch.run import planned_to_json
 from wavestitch.batch.steps import step_commit_offsets, step_plan
@@ -121,9 +121,17 @@ def test_a_digest_that_only_a_repeat_carries_is_checked() -> None:
     assert {row.held.reason.value for row in bench.tables.held_rows()} == {"digest_mismatch"}
 
 
+def test_units_have_a_reader_each_where_they_are_worth_its_start() -> None:
+    slices = (("a", "b"), ("c",), ("d",))
+    small = Planned("p", "ingest", "waves", 1, slices, 3, 32 << 20, ((0, 1, 2),), {Partition(0): "x"}, 0)
+    two = [{"units": [0, 2], "slices": "a, b; d"}, {"units": [1], "slices": "c"}]
+    assert read_tasks(replace(small, estimated_bytes=(32 << 20) - 1)) == [{"units": [0, 1, 2], "slices": "a, b; c; d"}]
+    assert read_tasks(small) == read_tasks(replace(small, estimated_bytes=0, records=20_000)) == two
+    assert [t["units"] for t in read_tasks(replace(small, records=1_000_000))] == [[0], [1], [2]]
+
+
 def test_a_batch_that_reads_nothing_is_not_nothing_to_do() -> None:
     some = Planned("p", "ingest", "waves", 1, (("a", "b"), ("c",)), 3, 4, ((0, 1, 2),), {Partition(0): "x"}, 0)
-    assert units_of_work(some) == [{"unit": 0, "slices": "a, b"}, {"unit": 1, "slices": "c"}]
-    nothing = [{"unit": None, "slices": "nothing to read"}]
-    assert units_of_work(replace(some, slices=())) == nothing
-    assert units_of_work(Finished("p", Published("p", 1, {}, {}, {}, True))) == nothing
+    nothing = [{"units": [], "slices": "nothing to read"}]
+    assert read_tasks(replace(some, slices=())) == nothing
+    assert read_tasks(Finished("p", Published("p", 1, {}, {}, {}, True))) == nothing

@@ -8,6 +8,7 @@ import sys
 WHAT_A_BATCH_USES = (
     *("confluent_kafka", "kafka.protocol", "pyarrow", "pyiceberg", "great_expectations"),
     *("wavestitch.batch.steps", "wavestitch.batch.deployment_edges", "consumers.unit_reader"),
+    *("wavestitch.batch.carry", "wavestitch.batch.results_told", "spark_apps.remote_task"),
 )
 SCRIPT = f"""
 import sys, threading
@@ -16,6 +17,19 @@ preload()
 missing = [m for m in {WHAT_A_BATCH_USES!r} if m not in sys.modules]
 print(missing, [t.name for t in threading.enumerate()], "airflow" in sys.modules, "pyspark.sql" in sys.modules)
 """
+
+
+MAPPED = """
+from wavestitch.batch.preload import preload
+preload()
+from pyiceberg.catalog.sql import IcebergTables
+print(IcebergTables.__mapper__.configured)
+"""
+
+
+def test_how_rows_of_a_catalog_are_mapped_is_known_before_a_task_asks_one() -> None:
+    done = subprocess.run([sys.executable, "-c", MAPPED], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "True\n", done.stdout + done.stderr
 
 
 def test_all_that_takes_long_is_imported_and_no_thread_is_left_that_a_fork_would_lose() -> None:

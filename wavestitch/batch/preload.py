@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from consumers import batch_scan
+from spark_apps import remote_task
 from spark_apps.remote import load_client
-from wavestitch.batch import deployment_edges, rewind, steps
+from wavestitch.batch import carry, deployment_edges, results_told, rewind, steps
 from wavestitch.batch.deployment import code_version
 from wavestitch.batch.results import RESULTS
 from wavestitch.contracts.batch_row import BATCH_ROWS
@@ -21,6 +23,7 @@ from wavestitch.contracts.stitch_job import STITCH_JOBS, STITCH_REPORTS
 from wavestitch.contracts.verdict import VERDICTS
 from wavestitch.contracts.versioned import Versioned
 from wavestitch.kafka import raw_log
+from wavestitch.tables.catalog import map_rows
 from wavestitch.validation.gate import load_pages
 
 KEPT: tuple[Versioned[Any], ...] = (
@@ -28,13 +31,24 @@ KEPT: tuple[Versioned[Any], ...] = (
     *RESULTS.values(),
 )
 """What a batch's steps write and read."""
-__all__ = ["deployment_edges", "preload", "raw_log", "rewind", "steps"]
+__all__ = [
+    "batch_scan",
+    "carry",
+    "deployment_edges",
+    "preload",
+    "raw_log",
+    "remote_task",
+    "results_told",
+    "rewind",
+    "steps",
+]
 
 
 def preload() -> None:
     """Call it where the process has no thread yet, e.g. in `airflow_local_settings.py`."""
     load_pages()
     load_client()  # of a Spark that is there; what it says of our code is what is loaded now
+    map_rows()
     for kind in KEPT:
         kind.prepare()
     code_version()  # of what is loaded now, whatever is checked out later

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from wavestitch.batch.plan import NothingToDo
 from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.batch_size import worth_starting
 from wavestitch.contracts.batch_stages import stages_of
 from wavestitch.contracts.errors import BadInput, Fenced
 from wavestitch.contracts.held_quota import said_of_places
@@ -175,12 +176,15 @@ def describe_published(row: BatchRow) -> Published:
     )
 
 
-def units_of_work(planned: Planned | Finished) -> list[dict[str, Any]]:
-    """What the read step is mapped over; never empty, since that would be taken for nothing to do: a batch that only
-    expires what has waited too long reads nothing, and a finished one only looks after its offsets."""
-    slices = () if isinstance(planned, Finished) else planned.slices
-    units = [{"unit": n, "slices": ", ".join(unit)} for n, unit in enumerate(slices)]
-    return units or [{"unit": None, "slices": "nothing to read"}]
+def read_tasks(planned: Planned | Finished) -> list[dict[str, Any]]:
+    """What the read step is mapped over: a reader each, of one unit or of several that are not worth more readers.
+    Never empty, since that would be taken for nothing to do: a batch that only expires what has waited too long reads
+    nothing, and a finished one only looks after its offsets."""
+    if isinstance(planned, Finished) or not planned.units:
+        return [{"units": [], "slices": "nothing to read"}]
+    readers = min(len(planned.units), worth_starting(planned.records, planned.estimated_bytes))
+    dealt = [planned.units[n::readers] for n in range(readers)]
+    return [{"units": list(units), "slices": "; ".join(", ".join(planned.slices[n]) for n in units)} for units in dealt]
 
 
 def together(reads: Sequence[Read | Finished]) -> Read | Finished:

@@ -23,6 +23,8 @@ RECORD_HEADERS = 256
 """What a chunk's record brings beside value and metadata, and its rows take."""
 METADATA_WEIGHT = 16
 """Each text of metadata counts so often where it comes first: it is in memory until the commit, and payload is not."""
+_BYTES_A_START, _RECORDS_A_START = 32 << 20, 20_000
+"""What reading takes as long for as a reader's start."""
 _FILL = 0.8
 """Of the budget: records differ, and a reader that stops has read for nothing."""
 
@@ -52,6 +54,12 @@ class ReaderStop:
 
 
 READER_STOP = Versioned(ReaderStop, "what a stopped reader had seen", "remove that file")
+
+
+def worth_starting(records: int, size: int) -> int:
+    """How many readers so many records of so many bytes are worth, at least one: starting one costs as much as reading
+    some ten thousand records, or some ten MiB."""
+    return 1 + max(size // _BYTES_A_START, records // _RECORDS_A_START)
 
 
 def stops_of(stops: Iterable[ReaderStop], *, kind: str, wanted: Sequence[OffsetRange]) -> list[ReaderStop]:

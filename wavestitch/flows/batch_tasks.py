@@ -42,7 +42,7 @@ ON_ERROR = ExceptionRetryPolicy(
     ]
 )
 
-READ_DOC = "**Reads one unit of work** (the slices in its name) from Kafka into the landing, up to exactly its end."
+READ_DOC = "**Reads units of work** (the slices in its name) from Kafka into the landing, up to exactly their ends."
 SHOWN = 200
 """Characters of a task's name, or of a fault."""
 
@@ -66,9 +66,9 @@ def of_a_batch(retry_delay: timedelta) -> dict[str, Any]:
 # Airflow takes a task's documentation from its docstring, but not that of a mapped one.
 @task(doc_md=READ_DOC, map_index_template="{{ slices }}", execution_timeout=timedelta(hours=3))
 def read(stream: str, plan_id: str, work: dict[str, Any]) -> dict[str, Any]:
-    """One unit of work into the landing."""
+    """Units of work into the landing, one after another."""
     get_current_context()["slices"] = work["slices"][:SHOWN]
-    return carried_out("read", stream, plan_id, units=() if work["unit"] is None else (int(work["unit"]),))
+    return carried_out("read", stream, plan_id, units=tuple(map(int, work["units"])))
 
 
 @task(execution_timeout=timedelta(hours=3))

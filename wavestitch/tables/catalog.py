@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyiceberg.catalog import PY_CATALOG_IMPL, TYPE, Catalog, load_catalog
-from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.catalog.sql import SqlCatalog, SqlCatalogBaseTable
 from pyiceberg.io import PY_IO_IMPL
 from sqlalchemy import URL, make_url
 from sqlalchemy.event import listen
@@ -100,6 +100,11 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
                 ) from cause_of(error)
             _keep_commits(found)
             return as_ours(keep_own_versions(with_own_properties_alone(found, dropped)), file_io=properties[PY_IO_IMPL])
+
+
+def map_rows() -> None:
+    """What the first question to a SQL catalog makes for the process, made ahead of it: how its rows are mapped."""
+    SqlCatalogBaseTable.registry.configure()
 
 
 def _kind(settings: CatalogSettings) -> str:
