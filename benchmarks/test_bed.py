@@ -10,11 +10,12 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -131,10 +132,13 @@ def open_test_bed(folder: Path, say: Say) -> Iterator[TestBed]:
         stop_broker(folder / "kafka")
 
 
-def make_topic(bed: TestBed, *, partitions: int, prefix: str = "bench") -> str:
+def make_topic(
+    bed: TestBed, *, partitions: int, prefix: str = "bench", config: Mapping[str, str] = MappingProxyType({})
+) -> str:
     name = f"{prefix}-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": bed.bootstrap})
-    admin.create_topics([NewTopic(name, partitions, 1)], operation_timeout=30)[name].result(30)
+    new = NewTopic(name, partitions, 1, config=dict(config))
+    admin.create_topics([new], operation_timeout=30)[name].result(30)
     return name
 
 

@@ -38,10 +38,15 @@ _STREAM = "steady"
 _LOOK_S = 0.2
 _AFTERWARDS_S = 120.0
 _A_PROCESS_S = 300.0
+_RETENTION = {"retention.ms": "300000", "segment.bytes": str(128 << 20)}
+"""An hour is 72 GB: the log keeps five minutes of it, and the five until the broker looks for what may go."""
+_STORED, _LOG = 0.6, 16 << 30
+"""Bytes in the table for each that was sent, and what the log has of them at most."""
 
 
 def measure(bed: TestBed, options: Options, say: Say) -> Json:
-    topic = make_topic(bed, partitions=PARTITIONS, prefix=_STREAM)
+    bed.need(int(options.minutes * 60 * MB_S * 1e6 * _STORED) + _LOG, "freshness")
+    topic = make_topic(bed, partitions=PARTITIONS, prefix=_STREAM, config=_RETENTION)
     bed.declare(_STREAM, topic, more=f"freshness: {DECLARED_S} s\n")
     folder = bed.folder / "spark-of-freshness"
     program = ConnectServer(bed.java_home, conf=bed.deployment().spark_conf)
