@@ -53,10 +53,10 @@ class Protocol(Actors):
                 if end < len(self.world.log[p]):
                     yield f"a record in {p}", s._replace(ends=(*s.ends[:p], end + 1, *s.ends[p + 1 :]))
         if left.retentions:
-            after = s._replace(left=left._replace(retentions=left.retentions - 1))
+            one_less = s._replace(left=left._replace(retentions=left.retentions - 1))
             for p, (at, end) in enumerate(zip(s.starts, s.ends, strict=True)):
                 for to in range(at + 1, end + 1):
-                    moved = after._replace(starts=(*s.starts[:p], to, *s.starts[p + 1 :]))
+                    moved = one_less._replace(starts=(*s.starts[:p], to, *s.starts[p + 1 :]))
                     yield f"retention takes {p} up to {to}", moved
         if len(s.runs) < 2:
             yield from self._begun(s)
