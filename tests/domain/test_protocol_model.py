@@ -71,6 +71,7 @@ DEEP = {
     "catalogs": model.SCENARIOS["catalogs"].budget._replace(records=4),
     "held": model.SCENARIOS["held"].budget._replace(runs=2),
     "gates": model.SCENARIOS["gates"].budget._replace(decisions=1),
+    "retention": model.SCENARIOS["retention"].budget._replace(retentions=2),
     "retention beside decisions": model.SCENARIOS["retention beside decisions"].budget._replace(rewinds=1),
 }
 

@@ -1,11 +1,12 @@
 """A history, partition by partition, as a way through the model: each thing that happened is one that its rules allow.
+Of memory edges or of a real stream (`tests.faults.real_witness`): the events are the same.
 
 `python -m tests.histories.tracing [HISTORIES]` follows random histories and says how often each step of the model was
-taken, and which never was. Of a partition the model's head and group are kept; what a run did is held against the
-rules (`tests.model.rules`) as of some moment since it looked: a look and what rests on it are one step there, and two
-calls here. What is published and held is not followed, `test_deciding_follows_the_model` compares that. Steps that the
-model has none for are named as such: heads of maintenance, of batches over named offsets, of a topic or catalog in
-another's place.
+taken, and which never was. Of a partition the model's head and group and the log's beginning are kept; what a run did
+is held against the rules (`tests.model.rules`) as of some moment since it looked: a look and what rests on it are one
+step there, and two calls here. What is published and held is not followed, `test_deciding_follows_the_model` compares
+that. Steps that the model has none for are named as such: heads of maintenance, of batches over named offsets, of a
+topic or catalog in another's place.
 """
 
 from __future__ import annotations
