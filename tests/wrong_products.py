@@ -1,4 +1,4 @@
-"""Products with one rule wrong that both the state machine and the schedules find out.
+"""Products with one rule wrong that more than one of state machine, schedules and traces find out.
 
 What the histories find out, too, is among the seeded bugs.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.fake_tables import FakeTables, held_files
-from wavestitch.batch import carry, rewind, rewind_preview, steps
+from wavestitch.batch import carry, commit_offsets, rewind, rewind_preview, steps
 from wavestitch.contracts.errors import StateUnknown
 from wavestitch.contracts.held_mark import mark_of
 
@@ -58,7 +58,7 @@ def the_group_is_written_before_the_head_is_committed(patch: Patch) -> None:
         commit, stream = edges.tables.commit, edges.stream
 
         def after_the_group(base: Any, new: Any, files: Any, **how: Any) -> Any:
-            tag = new.tag(edges.tables.uuid).encode()
+            tag = new.tag(edges.tables.table_uuid()).encode()
             edges.log.commit_group(stream.group, stream.topic, new.positions, tag)
             return commit(base, new, files, **how)
 
@@ -67,6 +67,11 @@ def the_group_is_written_before_the_head_is_committed(patch: Patch) -> None:
             return real(edges, *args, **more)
 
     patch.setattr(carry, "step_publish", wrong)
+
+
+def whatever_the_group_shows_is_written_over(patch: Patch) -> None:
+    """By a batch that ends: also what somebody set meanwhile, or a copy of the table."""
+    patch.setattr(commit_offsets, "may_project", lambda *_, **__: True)
 
 
 def a_preview_holds_in_every_generation(patch: Patch) -> None:

@@ -17,20 +17,26 @@ from tests.builders.streams import make_stream
 from tests.domain.effort import FACTOR
 from tests.fakes.batch import facts_of
 from tests.fakes.kept_partition import Record
+from tests.fakes.way_out import way_out
 from tests.model import exploration as model
 from tests.model import rules
+from tests.model.actors import Actors
 from tests.model.rules import Deciding, doubted, fenced, offered, projects, reconciles
 from tests.model.world import WAVES, Choice, Group, Groups, Head, Held, Made, Place, Run, State, World
+from wavestitch.batch.backlog import refuse_overtaken
 from wavestitch.batch.held_decision import why_not
 from wavestitch.batch.held_waveforms import HeldWaveform
+from wavestitch.batch.rewind import _moves
+from wavestitch.batch.rewind_target import Sight, wanted_offsets
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.batch_stages import stages_of
 from wavestitch.contracts.decision import Evidence, Stitched, decide
 from wavestitch.contracts.disagreement import find_disagreement, next_generation
-from wavestitch.contracts.errors import Fenced
+from wavestitch.contracts.errors import DataLost, Fenced
 from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform, effective_held
 from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.plan import Plan, PlanKind
+from wavestitch.contracts.ports import PartitionEnds, TopicView
 from wavestitch.contracts.position import GroupOffset, Position, Tag
 from wavestitch.contracts.position import Head as ProductHead
 from wavestitch.contracts.protocol import check_fence, may_project, reconcile
@@ -54,12 +60,19 @@ REACHED = {
     "partitions of catalogs": 40_000,
     "undo of decisions": 14_500,
     "undo of batches": 11_000,
+    "retention": 145_000,
+    "retention of partitions": 54_000,
+    "retention beside decisions": 69_000,
+    "retention at a closed gate": 22_000,
+    "retention beside catalogs": 4_700,
 }
 DEEP = {
     "runs": model.Budget(),
     "catalogs": model.SCENARIOS["catalogs"].budget._replace(records=4),
     "held": model.SCENARIOS["held"].budget._replace(runs=2),
     "gates": model.SCENARIOS["gates"].budget._replace(decisions=1),
+    "retention": model.SCENARIOS["retention"].budget._replace(retentions=2),
+    "retention beside decisions": model.SCENARIOS["retention beside decisions"].budget._replace(rewinds=1),
 }
 
 MORE = {"a longer log": model.Scenario(WAVES, model.Budget(runs=2, expiries=0))}
@@ -189,6 +202,31 @@ def test_the_fence_follows_the_model() -> None:
         except Fenced:
             let_through = False
         assert let_through is not fenced(run, head), f"{run} on {head}"
+
+
+def test_what_retention_took_is_refused_and_named_as_in_the_model() -> None:
+    """An ingest goes on nowhere before the log's beginning; the way out that it names gives up what is gone, and no
+    more, and moves no other partition."""
+    places = [*every(range(3), range(3))]
+    for stands, starts in every(places, places):
+        small = Head(1, 1, stands)
+        ends = {Partition(p): PartitionEnds(Offset(at), Offset(4), Offset(4), None) for p, at in enumerate(starts)}
+        gone = rules.behind_the_cut(small, (Group(None, None),) * 2, starts)
+        try:
+            refuse_overtaken(STREAM, {Partition(p): Offset(at) for p, at in enumerate(stands)}, ends)
+        except DataLost as error:
+            target = way_out(error.message)
+            assert target is not None
+        else:
+            assert not gone
+            continue
+        topic = TopicView("waves", "topic", tuple(ends), False, 0, "producer")
+        sight = Sight(STREAM, head_of(small), topic, ends, {}, "0")
+        wanted = wanted_offsets(target, sight, log=cast(Any, None), tables=cast(Any, None))
+        moves, skipped = _moves(sight, target, wanted, cuts={})
+        assert {p: to for p, (_, to) in moves.items() if to != stands[p]} == gone
+        expected = Actors()._set(small, tuple(gone.get(p, at) for p, at in enumerate(stands))).skipped
+        assert {(r.partition, o) for r in skipped for o in range(r.start, r.end)} == expected
 
 
 def facts(world: World) -> dict[Place, ChunkFacts]:

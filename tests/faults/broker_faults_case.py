@@ -25,8 +25,11 @@ from tests.faults.broker_faults_oracle import judge
 from tests.faults.fault_class import Bench, Counts
 from tests.faults.in_process import run_here
 from tests.faults.narrow_fetches import narrow_fetches
+from tests.faults.real_witness import Witness
+from tests.histories.tracing import follow
+from wavestitch.batch import rewind
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.batch.rewind import Target
 from wavestitch.batch.run import RunOptions
 from wavestitch.contracts.errors import DataLost, Fenced, Refused, Transient, WavestitchError
 from wavestitch.producers.chunking import ChunkRecord
@@ -59,6 +62,7 @@ class Case:
     bench: Bench
     whole: DeploymentRig
     ledger: Ledger
+    witness: Witness
     partitions: int
     one_topic: bool = True
     rewritten: bool = False
@@ -130,7 +134,8 @@ class Case:
             nonlocal away
             began = time.monotonic()
             try:
-                what()
+                with self.witness.aside():
+                    what()
             except Exception as error:  # not to be taken for something that happened to the platform
                 raise AssertionError(f"the fault itself failed: {error!r}") from error
             away += time.monotonic() - began
@@ -141,16 +146,18 @@ class Case:
                 struck = True
                 strike(at_record[1])
 
-        options = RunOptions(
-            request=request or PlanRequest(),
-            plan_id=plan_id,
-            after_step=lambda step: strike((between or {}).get(step, lambda: None)),
-        )
+        def after(step: str) -> None:
+            if between and step in between:
+                strike(between[step])
+            self.witness.step_ends()
+
+        options = RunOptions(request=request or PlanRequest(), plan_id=plan_id, after_step=after)
         began = time.monotonic()
         result: Mapping[str, Any] = {}
         error: WavestitchError | None = None
         try:
-            result = run_here(self.whole.deployment, STREAM, options, at_record=reached, read=read)
+            with self.witness.run("a batch"):
+                result = run_here(self.whole.deployment, STREAM, options, at_record=reached, read=read)
             word = "nothing" if "nothing" in result else "done"
         except WavestitchError as raised:
             error, word = raised, type(raised).__name__
@@ -186,8 +193,9 @@ class Case:
             self.whole.deployment.log,
             self.whole.deployment.tables(STREAM),
         )
-        found = plan_rewind(stream, target, log=log, tables=tables, who="a test", why="to go on")
-        apply_rewind(stream, found, accept_skip=accept_skip, log=log, tables=tables)
+        with self.witness.run("a rewind"):
+            found = rewind.plan_rewind(stream, target, log=log, tables=tables, who="a test", why="to go on")
+            rewind.apply_rewind(stream, found, accept_skip=accept_skip, log=log, tables=tables)
 
     # healing
 
@@ -234,6 +242,7 @@ class Case:
             self.ledger.records,
             self.ledger.topic_id,
             versions=self.versions,
+            events=self.witness.events,
             one_topic=self.one_topic,
             rewritten=self.rewritten,
         )
@@ -270,10 +279,15 @@ def play(
     )
     set_reading(whole, f"min_slice: {rng.choice((4, 16, 1000))}, workers: {rng.choice((1, 2, 3))}", idle_deadline)
     ledger = Ledger(bench.bootstrap, topic, topic_id_of(whole))
-    case = Case(rng, bench, whole, ledger, count)
-    with narrow_fetches():
-        act(case)
-        return case.counted()
+    witness = Witness(whole, bench.bootstrap)
+    case = Case(rng, bench, whole, ledger, witness, count)
+    with narrow_fetches(), witness.listening():
+        try:
+            act(case)
+            return case.counted()
+        except AssertionError:
+            follow(witness.events)  # where it left the model says more than what came of that
+            raise
 
 
 def topic_id_of(whole: DeploymentRig) -> str:

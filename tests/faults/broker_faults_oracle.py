@@ -1,13 +1,14 @@
 """What a stream has come to, against what was produced: a case's counts, and every invariant that can be looked at.
 
-Works from the ledger and the tables as they stand, knows nothing of the fault. What an operator gave up by name
+Works from the ledger and the tables as they stand, and from how they came to that, which must be a way through the
+protocol's model; knows nothing of the fault. What an operator gave up by name
 (skipped ranges of a head) may be missing; nothing else may.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tests.builders.published_bytes import rows_with_bytes
@@ -15,8 +16,11 @@ from tests.deployment_rig import STREAM, DeploymentRig
 from tests.domain.oracle import truths
 from tests.fakes.kept_partition import Record
 from tests.faults.fault_class import Counts
+from tests.faults.real_witness import looked_once
 from tests.guarantees import Balanced, HeldRow, NoDuplicates, NoInvention, NoLoss, Passed, Row, Sight, furthest
 from tests.guarantees_of_runs import Fenced, OffsetsLast
+from tests.histories.events import Event
+from tests.histories.tracing import follow
 from wavestitch.tables.read_waveforms import read_waveforms
 
 _COLUMNS = ["waveform_id", "sample_format", "samples", "chunks", "plan_id"]
@@ -98,16 +102,19 @@ def judge(
     topic_id: str,
     *,
     versions: Mapping[str, set[bytes]],
+    events: Iterable[Event] | None = None,
     one_topic: bool = True,
     rewritten: bool = False,
 ) -> Counts:
     """The counts, after every guarantee was checked.
 
-    `versions`: the samples that producers had, by waveform id. `one_topic` False: a row may have chunks of two topics.
+    `versions`: the samples that producers had, by waveform id. `events`: what a witness saw; None: nobody did.
+    `one_topic` False: a row may have chunks of two topics.
     `rewritten`: offsets were given to other records, so that a coordinate no longer names one; what guarantees compare
     by coordinate is compared by content alone.
     """
     sight = look_around(whole, records, topic_id)
+    steps = follow(looked_once(whole) if events is None else events)
     by_coordinate: list[Any] = [] if rewritten else [NoLoss(), Balanced()]
     if one_topic and not rewritten:
         by_coordinate.append(NoInvention())
@@ -122,6 +129,7 @@ def judge(
         duplicated=sum(n - 1 for n in found.values()),
         altered=sum(samples not in versions.get(i, ()) for i, samples in published.items()),
         unexplained_gaps=count_gaps(sight, rewritten=rewritten),
+        steps=dict(steps),
     )
 
 

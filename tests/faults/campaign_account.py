@@ -25,11 +25,13 @@ Run = dict[str, Any]
 
 @dataclass
 class ClassAccount:
-    """`seeds`: that ran clean. `failed`: the runs of the others, by seed. `longest_run`: against `run_deadline`."""
+    """`seeds`: that ran clean. `steps`: of the protocol's model, that they took. `failed`: the runs of the others, by
+    seed. `longest_run`: against `run_deadline`."""
 
     seeds: Ranges = field(default_factory=list)
     records: int = 0
     ends: dict[str, int] = field(default_factory=dict)
+    steps: dict[str, int] = field(default_factory=dict)
     peak_mib: int = 0
     seconds: float = 0.0
     longest_run: float = 0.0
@@ -52,6 +54,7 @@ class ClassAccount:
         self.seeds = with_range(self.seeds, run["seed"], run["seed"] + 1)
         self.records += run["records"]
         self.ends = dict(sorted((Counter(self.ends) + Counter(run["ends"])).items()))
+        self.steps = dict(sorted((Counter(self.steps) + Counter(run.get("steps", {}))).items()))
         self.peak_mib = max(self.peak_mib, run["peak_mib"])
         self.seconds = round(self.seconds + run["seconds"], 1)
         if run["longest_run"] > self.longest_run:

@@ -7,6 +7,7 @@ left of it (histories, schedules) is played within the time that is given, and t
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.faults.campaign_checks import (
 )
 from tests.faults.fault_class import FaultClass
 from tests.faults.killed_batch import POINTS
+from tests.histories.tracing import STEPS
 
 POWER_LOSS = "power lost at any moment"
 """Each end of a run of this class is a state of the disk that was recovered from."""
@@ -44,6 +46,7 @@ def write_report(
     table = [_row(c, known) for c in classes]
     sums = {name: sum(row[name] for row in table) for name in SUMS}
     beside = {} if checks_until is None else check_beside(checks_until)
+    steps = sum((Counter(known[c.name].steps) for c in classes if c.name in known), Counter[str]())
     planned = all(row["runs"] == row["cases"] and not row["failed_seeds"] for row in table)
     clean = not any(sums[name] for name in SUMS[1:])
     kinds, contained = beside.get("hostile", (0, 0))
@@ -75,6 +78,7 @@ def write_report(
         "mutants_caught": caught,
         "generated_mutants": generated,
         "hostile": {"kinds": kinds, "contained": contained},
+        "model": {"steps": dict(sorted(steps.items())), "not_taken": sorted(set(STEPS) - steps.keys())},
         "peak_memory_mib": max((row["peak_mib"] for row in table), default=0),
         "longest_run": _longest(table),
         "every_run_ended_by_its_deadline": planned,
@@ -91,7 +95,10 @@ def write_report(
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(found, indent=1) + "\n")
-    return Report(found["ok"], f"{_markdown(table)}\n{_claim(found)}\n{_still_to_run(found['still_to_run'])}\n")
+    return Report(
+        found["ok"],
+        f"{_markdown(table)}\n{_claim(found)}\n{_model(found['model'])}\n{_still_to_run(found['still_to_run'])}\n",
+    )
 
 
 def _row(fault: FaultClass, known: Mapping[str, ClassAccount]) -> dict[str, Any]:
@@ -148,6 +155,13 @@ def _claim(found: Mapping[str, Any]) -> str:
         f"{found['mutants_caught']} of {found['mutants']} mutants caught; {hostile}; "
         f"peak memory {found['peak_memory_mib']} MiB; {ends}"
     )
+
+
+def _model(said: Mapping[str, Any]) -> str:
+    """Every real run is a way through the model, or its case fails."""
+    missing = said["not_taken"]
+    took = f"real runs took {len(STEPS) - len(missing)} of the {len(STEPS)} steps of the protocol's model"
+    return f"{took}; never: {', '.join(missing)}" if missing else took
 
 
 def _still_to_run(left: Mapping[str, Any]) -> str:

@@ -6,8 +6,8 @@ the tables hold. `tests/faults/campaign.py` runs all classes, case by case, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +41,7 @@ class Counts:
     `records`: chunks produced. `lost`, `duplicated`, `altered`: waveforms, or chunks where a class counts those.
     `unexplained_gaps`: offsets. `ends`: how each run of the platform under the fault ended, in its own words
     (`done`, or the name of the error); an end that took longer than its deadline is a failure of the case, not a word.
+    `steps`: of the protocol's model, how often each was taken, in sum over partitions.
     `longest_run`: seconds of the longest of them, against `run_deadline`.
     """
 
@@ -50,6 +51,7 @@ class Counts:
     altered: int = 0
     unexplained_gaps: int = 0
     ends: tuple[str, ...] = ()
+    steps: Mapping[str, int] = field(default_factory=dict)
     longest_run: float = 0.0
     run_deadline: float = 0.0
 

@@ -18,7 +18,14 @@ FAULT = FaultClass("a fault", (3,), Need.NOTHING, 4, (), lambda _bench, _seed: C
 
 
 def ran(seed: int, *, ok: bool = True, **more: Any) -> dict[str, Any]:
-    said = {"records": 5, "ends": ["done", "done"], "seconds": 2.0, "peak_mib": 70 + seed, "longest_run": 1.0 + seed}
+    said = {
+        "records": 5,
+        "ends": ["done", "done"],
+        "steps": {"project": 2},
+        "seconds": 2.0,
+        "peak_mib": 70 + seed,
+        "longest_run": 1.0 + seed,
+    }
     return {"class": "a fault", "seed": seed, "ok": ok, "run_deadline": 9.0, **said, **more}
 
 
@@ -29,6 +36,7 @@ def test_what_was_run_is_summed_up_by_class_and_what_failed_stands_there_until_i
     (known,) = read_classes(account).values()
     assert known.seeds == [[0, 2], [9, 10]]
     assert known.done == {0, 1, 2, 9}
+    assert known.steps == {"project": 6}
     row = _row(FAULT, {"a fault": known})
     assert (row["runs"], row["failed_seeds"], row["lost"], row["records"]) == (3, [2], 1, 20)
     assert (row["ends"], row["peak_mib"], row["seconds"], row["longest_run"]) == ({"done": 6}, 79, 8.0, 10.0)

@@ -10,9 +10,16 @@ import pytest
 from tests.histories.by_hand import a_rewind, before_quiet, projected, sound
 from tests.histories.random_histories import play_history
 from tests.histories.seeded_bugs.of_heads import a_rewind_keeps_the_generation, the_fence_lets_everybody_through
+from tests.histories.seeded_bugs.of_offsets import (
+    a_position_that_retention_overtook_moves_silently,
+    what_a_rewind_skips_is_not_recorded,
+)
 from tests.histories.tracing import OffTrack, follow
-from tests.wrong_products import the_group_is_written_before_the_head_is_committed
-from wavestitch.batch import commit_offsets
+from tests.wrong_products import (
+    the_group_is_written_before_the_head_is_committed,
+    whatever_the_group_shows_is_written_over,
+)
+from wavestitch.batch import backlog
 
 Patch = pytest.MonkeyPatch
 MOST_SEEDS = 40
@@ -29,9 +36,8 @@ def test_a_head_that_nobody_made_is_shown_in_vain() -> None:
         follow(before_quiet(projected(6, 9)))
 
 
-def whatever_the_group_shows_is_written_over(patch: Patch) -> None:
-    """By a batch that ends: also what somebody set meanwhile, or a copy of the table."""
-    patch.setattr(commit_offsets, "may_project", lambda *_, **__: True)
+def nobody_looks_where_the_log_begins(patch: Patch) -> None:
+    patch.setattr(backlog, "refuse_overtaken", lambda *_: None)
 
 
 MUTANTS: dict[str, tuple[Callable[[Patch], None], str]] = {
@@ -41,6 +47,9 @@ MUTANTS: dict[str, tuple[Callable[[Patch], None], str]] = {
         (the_fence_lets_everybody_through, "a fenced"),
         (a_rewind_keeps_the_generation, "in no newer generation"),
         (whatever_the_group_shows_is_written_over, "nobody has taken over"),
+        (what_a_rewind_skips_is_not_recorded, "does not name what it goes over"),
+        (a_position_that_retention_overtook_moves_silently, "which it did not read"),
+        (nobody_looks_where_the_log_begins, "where the log was cut"),
     )
 }
 

@@ -1,17 +1,18 @@
 """A history, partition by partition, as a way through the model: each thing that happened is one that its rules allow.
+Of memory edges or of a real stream (`tests.faults.real_witness`): the events are the same.
 
 `python -m tests.histories.tracing [HISTORIES]` follows random histories and says how often each step of the model was
-taken, and which never was. Of a partition the model's head and group are kept; what a run did is held against the
-rules (`tests.model.rules`) as of some moment since it looked: a look and what rests on it are one step there, and two
-calls here. What is published and held is not followed, `test_deciding_follows_the_model` compares that. Steps that the
-model has none for are named as such: heads of maintenance, of batches over named offsets, of a topic or catalog in
-another's place.
+taken, and which never was. Of a partition the model's head and group and the log's beginning are kept; what a run did
+is held against the rules (`tests.model.rules`) as of some moment since it looked: a look and what rests on it are one
+step there, and two calls here. What is published and held is not followed, `test_deciding_follows_the_model` compares
+that. Steps that the model has none for are named as such: heads of maintenance, of batches over named offsets, of a
+topic or catalog in another's place.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from tests.histories.events import (
     Abandoned,
     Answered,
     Committed,
+    Ended,
     Event,
     Forged,
     GateClosed,
@@ -26,15 +28,17 @@ from tests.histories.events import (
     Planned,
     Produced,
     Projected,
+    Read,
     Reset,
+    Retained,
     Shared,
     Started,
     TopicMade,
     Undone,
 )
 from tests.histories.table_events import CatalogSetBack
-from tests.model.rules import doubted, fenced, projects, reconciles
-from tests.model.world import Group, Head, Run
+from tests.model.rules import doubted, fenced, overtaken, projects, reconciles
+from tests.model.world import Group, Head, Place, Run
 
 STEPS = (
     *("plan ingest", "plan ingest of a part", "plan backfill"),
@@ -42,6 +46,7 @@ STEPS = (
     *("commit ingest", "commit backfill", "commit held", "conflict: decided again", "project"),
     *("adopt a reset", "rewind", "settle a contradiction", "gate closes", "gate answered", "abandon"),
     *("reset", "offset expires", "catalog copied", "catalog lost", "catalog set back"),
+    *("retention", "retention past the head", "a run ends, its data gone", "a loss is accepted"),
 )
 """What the model has."""
 _OTHERS = {"manual": "not in the model: a batch of named offsets", "promote": "not in the model: a promotion"}
@@ -54,9 +59,12 @@ class OffTrack(Exception):
 
 
 class Moment(NamedTuple):
+    """`start`: of the log."""
+
     at: int
     head: Head | None
     group: Group
+    start: int
 
 
 class Trace:
@@ -69,9 +77,14 @@ class Trace:
         self._heads: list[Head] = []
         self._table = self._topics = 0
         self._group = Group(None, None)
-        self._moments = [Moment(0, None, self._group)]
+        self._start = 0
+        self._moments = [Moment(0, None, self._group, self._start)]
         self._looked: dict[tuple[str, str], int] = {}
         self._plans: dict[str, Planned] = {}
+        self._reads: defaultdict[str, set[int]] = defaultdict(set)
+        """By plan, what was landed of it."""
+        self._topic_of: dict[int, str] = {}
+        """By the number of a head."""
         self._undoing: set[str] = set()
         self._found: dict[str, Group] = {}
         """By run, what the group showed when it moved the stream on purpose."""
@@ -80,19 +93,23 @@ class Trace:
         """Of events with their numbers. Raises `OffTrack` at the first that is no step."""
         for self._at, event in events:
             self._take(event)
-            head = self._heads[-1] if self._heads else None
-            if self._moments[-1][1:] != (head, self._group):
-                self._moments.append(Moment(self._at, head, self._group))
+            now = self._heads[-1] if self._heads else None, self._group, self._start
+            if self._moments[-1][1:] != now:
+                self._moments.append(Moment(self._at, *now))
         return self.steps
 
     def _take(self, event: Event) -> None:
         match event:
             case Started():
-                self._looked |= {(event.run, what): self._at for what in ("head", "group")}
+                self._looked |= {(event.run, what): self._at for what in ("topic", "head", "group", "abandoned")}
+            case Ended(reason="DataLost"):
+                self._ended(event)
             case Looked():
                 self._looked[event.run, event.what] = self._at
             case Planned():
                 self._planned(event)
+            case Read() if event.partition == self.partition:
+                self._read(event)
             case Committed():
                 self._committed(event)
             case Projected() if self.partition in event.offsets:
@@ -123,7 +140,11 @@ class Trace:
                 if self._topics:
                     self._did("not in the model: a topic in another's place")
                 self._topics += 1
-                self._group = Group(None, None)
+                self._group, self._start = Group(None, None), 0
+            case Retained() if event.partition == self.partition and event.log_start > self._start:
+                self._start = event.log_start
+                past = self._heads and overtaken((self._start,), {0: self._heads[-1].positions[0]})
+                self._did("retention past the head" if past else "retention")
             case CatalogSetBack():
                 self._did("catalog set back" if event.sequence else "catalog lost")
                 self._table += not event.sequence
@@ -142,6 +163,8 @@ class Trace:
             # Looked at before the group is written. What a copy shows in between is refused when the batch ends.
             agrees = [m for m in self._since(plan.run, "head") if m.head and not doubted(m.head, (m.group,))]
             self._must(bool(agrees), "an ingest is planned where the group contradicts the catalog")
+        for start in (a for p, a, b in plan.ranges if p == self.partition and b > a):
+            self._must(self._was_there(plan.run, start), f"{plan.kind} is planned from {start}, where the log was cut")
         parts = {p for p, _, _ in plan.ranges}
         whole = parts >= plan.positions.keys() or plan.kind != "ingest"
         planned = f"plan {plan.kind}" if plan.kind not in _OTHERS else f"{_OTHERS[plan.kind]}, planned"
@@ -149,7 +172,9 @@ class Trace:
 
     def _committed(self, new: Committed) -> None:
         before = self._heads[-1] if self._heads else None
-        made = Head(new.sequence, new.generation, (new.positions.get(self.partition, NOT_THERE),), table=self._table)
+        skipped = frozenset((p, o) for p, a, b in new.skipped if p == self.partition for o in range(a, b))
+        at = new.positions.get(self.partition, NOT_THERE)
+        made = Head(new.sequence, new.generation, (at,), table=self._table, skipped=skipped)
         if before is not None:
             follows = new.sequence == before.sequence + 1 or new.kind == "rebuilt"
             self._must(follows, f"head {new.sequence} comes after head {before.sequence}")
@@ -159,6 +184,7 @@ class Trace:
             self._moved(new, before, made)
         if not new.plan_id:
             self._found[new.run] = self._group
+        self._topic_of[new.sequence] = new.topic_id
         self._heads.append(made)
 
     def _carried(self, new: Committed, before: Head, made: Head) -> None:
@@ -171,6 +197,9 @@ class Trace:
         to = (end,) if run.moves else before.positions
         self._must(made.positions == to, f"{kind} leaves the head at {made.positions}, and not at {to}")
         self._must(made.generation == before.generation, f"{kind} changes the generation")
+        self._must(made.skipped == before.skipped, f"{kind} changes what was given up by name")
+        unread = sorted(set(range(start, end)) - self._reads[plan.plan_id])
+        self._must(not (run.moves and unread), f"an ingest passes {unread}, which it did not read")
         self._did(_OTHERS.get(kind, f"commit {kind}"))
         if before.sequence != plan.base_sequence:
             self._did("conflict: decided again")
@@ -182,6 +211,8 @@ class Trace:
             return
         self._must(made.generation > before.generation, f"a head ({new.kind}) on purpose in no newer generation")
         seen = [m for m in self._since(new.run, "group") if m.head is not None]
+        if new.kind in ("rewind", "adopted") and self._topic_of[before.sequence] == new.topic_id:
+            self._goes_over(new, before, made)
         if new.kind == "adopted":
             # Whatever partition was reset: of the others the group and the head are as they were.
             agrees = [m for m in seen if m.head and not doubted(m.head, (m.group,))]
@@ -192,6 +223,38 @@ class Trace:
         doubts = all(m.head and doubted(m.head, (m.group,)) for m in seen)
         undoes = new.run in self._undoing
         self._did("settle a contradiction" if doubts else "undo" if undoes else "rewind")
+
+    def _goes_over(self, new: Committed, before: Head, made: Head) -> None:
+        was, to = before.positions[0], made.positions[0]
+        gone: set[Place] = {(self.partition, o) for o in range(was, to)}
+        self._must(gone <= made.skipped, f"{new.kind} goes from {was} to {to}, and does not name what it goes over")
+        self._must(to == was or self._was_there(new.run, to), f"{new.kind} goes to {to}, where the log was cut")
+        if gone and overtaken((self._start,), {0: was}):
+            self._did("a loss is accepted")
+
+    def _ended(self, event: Ended) -> None:
+        """Lost data may also be those of a log that was cut off at its end, which is not in the model."""
+        begun = [
+            a
+            for plan in self._plans.values()
+            if plan.run == event.run
+            for p, a, _ in plan.ranges
+            if p == self.partition
+        ]
+        stood = [h.positions[0] for h in self._heads[-1:]]
+        if any(at < self._start for at in (*begun, *stood)):
+            self._did("a run ends, its data gone")
+
+    def _read(self, event: Read) -> None:
+        """A step looks first whether its plan was abandoned, and reads slice after slice."""
+        there = self._was_there(event.run, event.start, since="abandoned")
+        self._must(there, f"{event.start} is read, which the log had no more")
+        self._looked[event.run, "abandoned"] = self._at
+        self._reads[event.plan_id].update(range(event.start, event.end))
+
+    def _was_there(self, run: str, offset: int, *, since: str = "topic") -> bool:
+        """Whether the log began no later, as this run can have seen it."""
+        return any(m.start <= offset for m in self._since(run, since))
 
     def _projected(self, event: Projected) -> None:
         offset, version = event.offsets[self.partition], (event.sequence, event.generation)

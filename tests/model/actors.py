@@ -15,14 +15,17 @@ from tests.model.rules import (
     asks_the_gate,
     barred,
     began,
+    behind_the_cut,
     doubted,
     fenced,
     goes_back,
     held_of,
     next_generation,
+    overtaken,
     picked,
     projects,
     reconciles,
+    reset_to,
     stopped_some,
     takes_back,
 )
@@ -38,7 +41,7 @@ class Actors:
 
     def first(self, budget: Budget) -> State:
         n = len(self.world.log)
-        return State((0,) * n, Head(positions=(0,) * n), (Group(),) * n, (), (0,) * n, budget)
+        return State((0,) * n, (0,) * n, Head(positions=(0,) * n), (Group(),) * n, (), (0,) * n, budget)
 
     # runs
 
@@ -54,6 +57,8 @@ class Actors:
         elif doubted(head, group):
             raise Violation("doubt: an ingest goes on where group and catalog contradict each other")
         todo = reconciles(head, group)
+        if overtaken(s.starts, reset_to(group)):
+            return s  # refused, by name, before it is taken over
         if self.dropped == "expired-means-latest" and any(g.offset is None for g in group):
             head = head.moved(s.ends)
             todo = "project"
@@ -63,13 +68,19 @@ class Actors:
         if todo:
             group = written(head)
         s = s._replace(head=head, group=group)
+        gone = overtaken(s.starts, {p: at for p, at in enumerate(head.positions) if only in (None, p)})
+        if gone and self.dropped == "a-position-jumps-over-the-cut":
+            head = head.moved(tuple(gone.get(p, at) for p, at in enumerate(head.positions)))
+            s = s._replace(head=head, group=written(head))
+        elif gone:
+            return s  # refused, by name
         ends = tuple(max(at, s.ends[p]) if only in (None, p) else at for p, at in enumerate(head.positions))
         return s if ends == head.positions else self._planned(s, "ingest", head.positions, ends)
 
     def plan_backfill(self, s: State) -> State:
         if self._contradicted(s):
             return s  # refused, by name
-        return self._planned(s, "backfill", (0,) * len(s.ends), s.ends) if any(s.ends) else s
+        return self._planned(s, "backfill", s.starts, s.ends) if s.starts != s.ends else s
 
     def _contradicted(self, s: State) -> bool:
         """As whoever moves no position asks, since its head differs from another one by its number alone."""
@@ -117,7 +128,8 @@ class Actors:
         run = s.runs[i]
         match run.step:
             case "planned":
-                return self._decide(s, i, run)
+                # What is gone before it is read ends the run, by name; what was read is landed.
+                return s.without(i) if self._is_gone(s, run) else self._decide(s, i, run)
             case "decided":
                 main = run.held if self.dropped == "what-is-staged-counts" else None
                 return s._replace(main=main).with_run(i, run._replace(step="staged"))
@@ -135,6 +147,13 @@ class Actors:
         assert run.shown is not None
         return s.without(i)._replace(group=written(run.shown))
 
+    def _is_gone(self, s: State, run: Run) -> bool:
+        """Whether the log has not all that it is to read."""
+        if self.dropped == "what-is-held-needs-the-log" and run.choice is not None:
+            return any(o < s.starts[p] for p, o in run.choice.among)
+        reads = {p: at for p, (at, end) in enumerate(zip(run.starts, run.ends, strict=True)) if end > at}
+        return bool(overtaken(s.starts, reads)) and self.dropped != "what-is-gone-is-taken-for-a-hole"
+
     def _decide(self, s: State, i: int, run: Run) -> State:
         """The decision on top of today's head: what of held and read is whole, and what is to be held."""
         head = s.head if s.main is None else s.head._replace(held=s.main)
@@ -145,7 +164,10 @@ class Actors:
         looked = self.dropped == "an-undo-is-not-looked-at-again"
         if undoes is not None and not (looked or takes_back(self.world, head, undoes, dropped=self.dropped)):
             return s.without(i)
-        made = Deciding(self.world, run, head, dropped=self.dropped)
+        found = run.places
+        if self.dropped == "what-is-gone-is-taken-for-a-hole":
+            found = [(p, o) for p, o in found if o >= s.starts[p]]
+        made = Deciding(self.world, run, head, found=found, dropped=self.dropped)
         spoiled = len(self.world.spoiled & made.publish.keys())
         if run.moves and not run.gate and spoiled and 2 * spoiled >= len(made.publish):
             stands = run._replace(step="planned", stopped_with=frozenset(made.publish))
@@ -213,7 +235,7 @@ class Actors:
 
     def rewind(self, s: State, moved: dict[int, int]) -> State:
         """Of these partitions alone; what the group says of the others is left, where somebody has reset it."""
-        head = s.head.moved(tuple(moved.get(p, at) for p, at in enumerate(s.head.positions)))
+        head = self._set(s.head, tuple(moved.get(p, at) for p, at in enumerate(s.head.positions)))
         group = written(head)
         foreign = {p for p, g in enumerate(s.group) if g.offset is not None and g.tag is None and p not in moved}
         if self.dropped == "a-rewind-writes-every-partition" and foreign:
@@ -224,18 +246,25 @@ class Actors:
             head = head._replace(made=(*head.made, Made(head.sequence, 0, back)))
         return s._replace(head=head, group=group, furthest=furthest(s, head))
 
+    def go_on_behind_the_cut(self, s: State) -> State:
+        """Whoever accepts what retention took unread."""
+        return self.rewind(s, behind_the_cut(s.head, s.group, s.starts))
+
+    def _set(self, head: Head, to: tuple[int, ...], *, generation: int | None = None) -> Head:
+        """On purpose; what it goes over is given up by name."""
+        more = self.dropped == "more-is-named-than-is-passed"
+        gone = {(p, o) for p, at in enumerate(head.positions) if to[p] > at for o in range(at, to[p] + more)}
+        named = frozenset() if self.dropped == "what-is-skipped-is-not-named" else frozenset(gone)
+        return head.moved(to, generation=generation)._replace(skipped=head.skipped | named)
+
     def settle(self, s: State, way: str) -> State:
-        """Go on where this table stands, begin anew from the log, or go on where the group stands, naming what is
-        skipped."""
+        """Go on where this table stands, begin anew from the log, or go on where the group stands."""
         head, newer = s.head, next_generation(s.head, s.group)
         if way == "group":
             to = tuple(at if g.offset is None else g.offset for g, at in zip(s.group, head.positions, strict=True))
-            gone = {(p, o) for p, at in enumerate(head.positions) for o in range(at, to[p])}
-            named = frozenset() if self.dropped == "what-is-skipped-is-not-named" else frozenset(gone)
-            head = head._replace(skipped=head.skipped | named)
         else:
-            to = head.positions if way == "head" else (0,) * len(head.positions)
-        head = head.moved(to, generation=newer)
+            to = head.positions if way == "head" else s.starts
+        head = self._set(head, to, generation=newer)
         return s._replace(head=head, group=written(head), furthest=furthest(s, head))
 
     def say_at_the_gate(self, s: State, run: Run, word: str) -> State:

@@ -1,6 +1,7 @@
 """What must hold, asked of every commit and of every state. Shares no rule with what it judges.
 
 - I1: what lies below the head's positions is published, a repeat of what is or is held, held, or was given up by name;
+  and no head says that it gave up what it has not gone past;
 - I2: no waveform is published twice, nor changed once it is; I3: never of copies that contradict each other unpicked;
 - I4: the group never stands further than a head ever did, unless somebody else put it there;
 - I7: a run moves the positions only from where it began, and commits only in the generation it was planned in;
@@ -144,6 +145,9 @@ def check_state(world: World, s: State) -> None:
     kept = {world.at(h.place) for h in s.head.held}
     places = {h.place for h in s.head.held}
     bytes_of = s.head.bytes_of
+    ahead = sorted(q for q in s.head.skipped if q[1] >= s.head.positions[q[0]])
+    if ahead:
+        raise Violation(f"I1: names {ahead} as given up, and has not gone past that")
     for p, position in enumerate(s.head.positions):
         for offset in range(position):
             r = world.at((p, offset))

@@ -141,6 +141,36 @@ SCENARIOS = {
         Budget(runs=2, rewinds=1, resets=0, expiries=0, records=2, backfills=False, parts=True, undos=1),
         ("an-undo-puts-every-partition-back", "an-undo-keeps-the-generation"),
     ),
+    "retention": Scenario(
+        WAVES,
+        Budget(runs=2, rewinds=1, resets=1, expiries=0, records=3, retentions=1),
+        (
+            "a-position-jumps-over-the-cut",
+            "what-is-gone-is-taken-for-a-hole",
+            "what-is-skipped-is-not-named",
+            "more-is-named-than-is-passed",
+        ),
+    ),
+    "retention of partitions": Scenario(
+        PARTED,
+        Budget(runs=2, rewinds=0, resets=0, expiries=0, records=4, backfills=False, parts=True, retentions=1),
+        ("what-is-gone-is-taken-for-a-hole", "what-is-skipped-is-not-named"),
+    ),
+    "retention beside decisions": Scenario(
+        MORE_COPIES,
+        Budget(runs=1, rewinds=0, resets=0, expiries=0, decisions=1, undos=1, backfills=False, retentions=1),
+        ("what-is-held-needs-the-log",),
+    ),
+    "retention at a closed gate": Scenario(
+        GATED,
+        Budget(runs=2, rewinds=0, resets=0, expiries=0, gates=1, backfills=True, retentions=1),
+        ("what-is-gone-is-taken-for-a-hole",),
+    ),
+    "retention beside catalogs": Scenario(
+        WAVES,
+        Budget(runs=1, rewinds=0, resets=0, records=2, catalogs=2, retentions=1),
+        ("what-is-skipped-is-not-named",),
+    ),
     "partitions of catalogs": Scenario(
         PARTED,
         Budget(runs=2, rewinds=0, resets=0, records=2, catalogs=2, backfills=False, parts=True),

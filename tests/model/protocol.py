@@ -2,7 +2,8 @@
 
 Small logs of one partition or two, at most two runs at once (each may be the other's zombie), backfills, operators who
 rewind (a partition, or all), undo, start over, decide about what is held and about closed gates, resets by Kafka's
-own tools, group offsets that expire, a catalog that is copied, lost or exchanged (a backup put back, a wrong address,
+own tools, group offsets that expire, retention (which takes what was read, what was planned, what nobody has read, what
+is held), a catalog that is copied, lost or exchanged (a backup put back, a wrong address,
 two deployments). Breadth first, so that a violation comes with a shortest way to it. `checks` says what must hold after
 every commit and in every state; beside that, here:
 
@@ -16,8 +17,10 @@ every commit and in every state; beside that, here:
 Simpler than the product: adopting a reset, rewinding and starting over are one step, where the product commits the head
 and then writes the tags; a forward reset, which the product refuses, does not happen; a run whose catalog was exchanged
 is fenced, where the product lets it commit if its base is in both; only an ingest's gate closes here, since a
-backfill's bars nobody and a redrive's bars as an ingest's does; no corruption, deadlines, limits, retention or offsets
-that are used again.
+backfill's bars nobody and a redrive's bars as an ingest's does; who goes on at its gate reads again, where Airflow goes
+on from the landing; all of a batch is read in one step; a lost catalog's stream that begins anew names what its log has
+no more, where the product's knows of nothing before that; no corruption, deadlines, limits or offsets that are used
+again.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from dataclasses import dataclass, field
 
 from tests.model.actors import Actors
 from tests.model.checks import Violation, check_end, check_state
-from tests.model.rules import barred, doubted, goes_back, offered, takes_back
+from tests.model.rules import barred, behind_the_cut, doubted, goes_back, offered, overtaken, takes_back
 from tests.model.world import Budget, Group, Groups, Head, Run, State
 
 WAYS = ("head", "start-over", "group")
@@ -38,7 +41,7 @@ WAYS = ("head", "start-over", "group")
 class Protocol(Actors):
     """What may happen, and what must hold wherever that leads."""
 
-    lives: set[tuple[Head, Groups, frozenset[Run], bool]] = field(default_factory=set, compare=False)
+    lives: set[tuple[tuple[int, ...], Head, Groups, frozenset[Run], bool]] = field(default_factory=set, compare=False)
     """Where it was already seen to live from."""
 
     # what may happen
@@ -49,6 +52,12 @@ class Protocol(Actors):
             for p, end in enumerate(s.ends):
                 if end < len(self.world.log[p]):
                     yield f"a record in {p}", s._replace(ends=(*s.ends[:p], end + 1, *s.ends[p + 1 :]))
+        if left.retentions:
+            one_less = s._replace(left=left._replace(retentions=left.retentions - 1))
+            for p, (at, end) in enumerate(zip(s.starts, s.ends, strict=True)):
+                for to in range(at + 1, end + 1):
+                    moved = one_less._replace(starts=(*s.starts[:p], to, *s.starts[p + 1 :]))
+                    yield f"retention takes {p} up to {to}", moved
         if len(s.runs) < 2:
             yield from self._begun(s)
         for i, run in enumerate(s.runs):
@@ -104,15 +113,19 @@ class Protocol(Actors):
             yield "the definition is put right", s._replace(mended=True, left=left._replace(mends=left.mends - 1))
         if doubted(s.head, s.group):
             return
-        if left.rewinds and any(s.head.positions):
+        if behind_the_cut(s.head, s.group, s.starts):
+            yield "what retention took is accepted as lost", self.go_on_behind_the_cut(s)
+        if left.rewinds and s.head.positions != s.starts:
             after = s._replace(left=left._replace(rewinds=left.rewinds - 1))
-            whole = dict.fromkeys(range(len(s.ends)), 0)
-            moves = [whole, *({p: to} for p, at in enumerate(s.head.positions) for to in sorted({0, at - 1}) if at)]
+            stands = enumerate(zip(s.starts, s.head.positions, strict=True))
+            parts = [{p: to} for p, (least, at) in stands for to in sorted({least, at - 1}) if at > least]
+            moves = [dict(enumerate(s.starts)), *parts]
             for moved in moves if left.parts or len(s.ends) == 1 else moves[:1]:
                 yield f"rewind to {moved}", self.rewind(after, moved)
         if left.undos:
-            yield from ((f"undo of {m.number}", self.undo(s, m)) for m in s.head.made if goes_back(s.head, m))
-        if left.afresh and any(s.head.positions):
+            there = [m for m in s.head.made if not overtaken(s.starts, goes_back(s.head, m))]
+            yield from ((f"undo of {m.number}", self.undo(s, m)) for m in there if goes_back(s.head, m))
+        if left.afresh and s.head.positions != s.starts:
             yield "start over", self.settle(s._replace(left=left._replace(afresh=left.afresh - 1)), "start-over")
 
     @staticmethod
@@ -128,12 +141,20 @@ class Protocol(Actors):
 
     def check(self, s: State) -> None:
         check_state(self.world, s)
-        key = s.head._replace(made=()), s.group, s.stopped, s.mended
+        key = s.starts, s.head._replace(made=()), s.group, s.stopped, s.mended
         if key not in self.lives:
-            for way in WAYS if doubted(s.head, s.group) else WAYS[:1]:
+            for way in self._ways(s):
                 for word in ("accept", "park", "abandon") if barred(s.stopped, s.head) else ("",):
                     self._check_live(s, way, word)
             self.lives.add(key)
+
+    @staticmethod
+    def _ways(s: State) -> tuple[str, ...]:
+        """Nobody goes on where the group stands, if the log has not got that any more."""
+        if not doubted(s.head, s.group):
+            return WAYS[:1]
+        shown = {p: g.offset for p, g in enumerate(s.group) if g.offset not in (None, s.head.positions[p])}
+        return WAYS[:-1] if overtaken(s.starts, {p: at or 0 for p, at in shown.items()}) else WAYS
 
     def _check_live(self, s: State, way: str, word: str) -> None:
         ends = tuple(len(records) for records in self.world.log)
@@ -144,6 +165,8 @@ class Protocol(Actors):
             # What the first ingest finds may close the gate for it, too.
             for run in sorted(s.stopped) if barred(s.stopped, s.head) else ():
                 s = self._carried(self.say_at_the_gate(s, run, word or "accept"))
+            if behind_the_cut(s.head, s.group, s.starts):
+                s = self.go_on_behind_the_cut(s)
             s = self._carried(self.plan_ingest(s._replace(left=Budget(runs=1))))
         if s.head.positions != ends or tuple(g.offset for g in s.group) != ends:
             raise Violation(f"live: ends with heads at {s.head.positions}, group at {[g.offset for g in s.group]}")

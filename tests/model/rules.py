@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tests.model.world import Copies, Group, Groups, Head, Held, Made, Place, Run, World
 
@@ -87,6 +87,25 @@ def stopped_some(stopped: Iterable[Run], head: Head, waveforms: Iterable[str]) -
     return any(run.stopped_with & set(waveforms) for run in standing)
 
 
+# The log's beginning, which moves on.
+
+
+def overtaken(starts: Sequence[int], places: Mapping[int, int]) -> dict[int, int]:
+    """Of these places, by partition, those that the log has no more: where it begins now."""
+    return {p: starts[p] for p, at in places.items() if at < starts[p]}
+
+
+def reset_to(groups: Groups) -> dict[int, int]:
+    """Where somebody has set the group, by partition."""
+    return {p: g.offset for p, g in enumerate(groups) if g.offset is not None and g.tag is None}
+
+
+def behind_the_cut(head: Head, groups: Groups, starts: Sequence[int]) -> dict[int, int]:
+    """Where whoever accepts the loss by name goes on: partitions that retention has overtaken, or that somebody has set
+    to what it took."""
+    return overtaken(starts, dict(enumerate(head.positions))) | overtaken(starts, reset_to(groups))
+
+
 # What a batch decides.
 
 
@@ -106,14 +125,17 @@ def held_of(world: World, head: Head, waveform: str) -> list[Held]:
 class Deciding:
     """What a run makes of a head: `publish`, and `held`, all the rows that count after it."""
 
-    def __init__(self, world: World, run: Run, head: Head, *, dropped: str = "") -> None:
+    def __init__(
+        self, world: World, run: Run, head: Head, *, found: Iterable[Place] | None = None, dropped: str = ""
+    ) -> None:
+        """`found`: what it reads; all that it planned unless given."""
         self.world, self.run, self.head, self.dropped = world, run, head, dropped
         self.publish: dict[str, Copies] = {}
         self.held = {h.place: h for h in head.held}
         if run.choice is not None:
             self._choose(run.choice.action, run.choice.waveform)
         read: dict[str, list[Place]] = {}
-        for place in run.places:
+        for place in run.places if found is None else found:
             read.setdefault(world.at(place).waveform, []).append(place)
         for waveform, places in sorted(read.items()):
             self._take_up(waveform, places, held_of(world, head, waveform))

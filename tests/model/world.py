@@ -180,7 +180,8 @@ class Budget(NamedTuple):
     """How much of each may still happen. `records`: how long the log grows. `catalogs`: copies, losses, exchanges.
     `decisions`: about what is held. `gates`: what is said to closed ones. `afresh`: starting over, of an operator's own
     accord. `backfills`: whether runs may be backfills, too. `parts`: whether ingests and rewinds may be of one
-    partition. `undos`: what is taken back, of what was committed as long as that may still happen."""
+    partition. `undos`: what is taken back, of what was committed as long as that may still happen. `retentions`: how
+    often the log's beginning may move on, in one partition."""
 
     runs: int = 3
     rewinds: int = 1
@@ -195,12 +196,14 @@ class Budget(NamedTuple):
     backfills: bool = True
     parts: bool = False
     undos: int = 0
+    retentions: int = 0
 
 
 class State(NamedTuple):
-    """`furthest`: per partition, where any head ever stood. `stopped`: the plans that stand at a closed gate. `main`:
-    what was staged last, committed or not; nobody looks at it."""
+    """`starts`, `ends`: per partition, where the log begins and ends; `furthest`: where any head ever stood. `stopped`:
+    the plans that stand at a closed gate. `main`: what was staged last, committed or not; nobody looks at it."""
 
+    starts: tuple[int, ...]
     ends: tuple[int, ...]
     head: Head
     group: Groups
