@@ -1,19 +1,22 @@
-"""Products with one rule wrong that more than one of state machine, schedules and traces find out.
+"""Products with one rule wrong that the schedules find out, most of them the state machine or the traces, too.
 
 What the histories find out, too, is among the seeded bugs.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.fakes.fake_tables import FakeTables, held_files
+from tests.fakes.faults import under_way
 from wavestitch.batch import carry, commit_offsets, rewind, rewind_preview, steps
 from wavestitch.contracts.errors import StateUnknown
 from wavestitch.contracts.held_mark import mark_of
+from wavestitch.contracts.ports import CommitConflict
 
 Patch = pytest.MonkeyPatch
 
@@ -47,6 +50,23 @@ def a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after(patc
             for file in files:
                 self.files.staged[file.path] = []
             raise
+
+    patch.setattr(FakeTables, "commit", wrong)
+
+
+def a_conflict_after_two_commits_without_an_answer_is_taken_for_ones_own(patch: Patch) -> None:
+    real, silent = FakeTables.commit, Counter[str]()
+
+    def wrong(self: FakeTables, base: Any, new: Any, files: Any, **more: Any) -> Any:
+        try:
+            return real(self, base, new, files, **more)
+        except StateUnknown:
+            silent[under_way()] += 1
+            raise
+        except CommitConflict:
+            if silent[under_way()] < 2:
+                raise
+            return self.head()
 
     patch.setattr(FakeTables, "commit", wrong)
 

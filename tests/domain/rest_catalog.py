@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -38,7 +38,10 @@ _STATUS: dict[type[Exception], int] = {
     NamespaceAlreadyExistsError: 409,
     IntegrityError: 409,
     CommitFailedException: 409,
+    ValueError: 409,
 }
+"""The last one is about a change that does not fit the table as it is by now, its sequence number say; Iceberg's own
+server calls that a conflict, too."""
 
 
 @dataclass
@@ -189,12 +192,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, status: int, value: dict[str, Any]) -> None:
         body = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        with suppress(ConnectionError):  # whoever asked may be gone
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
         """Says nothing."""

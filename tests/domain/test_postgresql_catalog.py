@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from tests.builders.table_rows import first_head, published_row, stage
 from tests.deployment_rig import eventually
 from tests.postgresql import Postgresql, running_postgresql
 from wavestitch.contracts.errors import StateUnknown, Transient
 from wavestitch.local.loopback_port import LOOPBACK
-from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.access.time_outs import TimeOuts
+from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.stream_tables import StreamTables
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -82,6 +87,28 @@ def test_a_commit_whose_server_is_killed_has_an_unknown_outcome_and_a_look_after
         asked.execute("DROP TRIGGER wait ON iceberg_tables")
     assert tables.commit(head, head.next(), files).sequence == head.sequence + 1
     assert set(tables.published(["a"])) == {"a"}
+
+
+def test_a_client_that_is_gone_before_its_COMMIT_keeps_no_later_one_out(postgresql: Postgresql, tmp_path: Path) -> None:
+    """Its connection stands: nobody has told the server."""
+    address = postgresql.address(postgresql.new_database())
+    settings = CatalogSettings("local", address, f"file://{tmp_path}/warehouse", time_outs=TimeOuts(answer=1))
+    tables = StreamTables(settings, "ecg")
+    head = tables.commit(None, first_head(), [])
+    catalog = open_catalog(settings)
+    assert isinstance(catalog, SqlCatalog)
+    with catalog.engine.connect() as gone:
+        gone.execute(text("UPDATE iceberg_tables SET metadata_location = 'nowhere' WHERE table_name = 'waveforms'"))
+
+        def committed() -> bool:
+            with suppress(StateUnknown):
+                return tables.commit(head, head.next(), []).sequence == head.sequence + 1
+            return False
+
+        eventually(committed)
+        with pytest.raises(DBAPIError, match="idle-in-transaction"):
+            gone.execute(text("COMMIT"))
+        gone.invalidate()
 
 
 def test_a_catalog_that_fails_over_is_gone_on_with_at_its_stand_by_which_has_every_head(

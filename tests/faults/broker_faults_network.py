@@ -1,4 +1,4 @@
-"""What happens on the way to the brokers: cut, cut one way, slow, narrow, flapping (rows 26, 27)."""
+"""What happens on the way to the brokers: cut, one way, in an answer, lost, flapping, slow, in drips (rows 26, 27)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tests.faults.tcp_proxy import CLEAR, SILENT, Line, TcpProxy
 Proxies = dict[int, TcpProxy]
 
 
-def _played(bench: Bench, seed: int, act: Callable[[Case, Proxies], None]) -> Counts:
+def played(bench: Bench, seed: int, act: Callable[[Case, Proxies], None]) -> Counts:
+    """A case whose clients know the brokers by their proxies alone."""
     with on(bench).proxied() as (address, proxies):
         return play(
             bench,
@@ -52,7 +53,7 @@ def _broken_for_one_run(bench: Bench, seed: int, line: Line, *, dropping: bool) 
         if ended.error is not None:
             assert case.again(ended).word in ("done", "nothing")
 
-    return _played(bench, seed, act)
+    return played(bench, seed, act)
 
 
 def network_cut(bench: Bench, seed: int) -> Counts:
@@ -67,6 +68,48 @@ def network_cut_one_way(bench: Bench, seed: int) -> Counts:
     return _broken_for_one_run(bench, seed, Line(up=bool(seed % 2), down=not seed % 2), dropping=False)
 
 
+def answers_cut(bench: Bench, seed: int) -> Counts:
+    """Of each answer a part comes, and its connection ends."""
+    return _broken_for_one_run(bench, seed, Line(cut=(1 + seed % 9) / 10), dropping=False)
+
+
+def connections_lost(bench: Bench, seed: int) -> Counts:
+    """The brokers have closed the connections, and their clients are not told; new ones are as good as any."""
+
+    def act(case: Case, proxies: Proxies) -> None:
+        sent = len(case.produce())
+        chosen = _some(case, proxies)
+
+        def forget() -> None:
+            for proxy in chosen:
+                proxy.forget()
+
+        ended = strike(case, sent, forget)
+        assert ended.word in ("done", "Transient"), ended
+        for proxy in proxies.values():
+            proxy.set(CLEAR)
+            proxy.drop()
+        if ended.error is not None:
+            assert case.again(ended).word in ("done", "nothing")
+
+    return played(bench, seed, act)
+
+
+def network_in_drips(bench: Bench, seed: int) -> Counts:
+    """The last bytes of what is sent, either way, come one by one."""
+
+    def act(case: Case, proxies: Proxies) -> None:
+        case.produce()
+        for proxy in proxies.values():
+            proxy.set(Line(singly=case.rng.randint(1, 60)))
+        ended = case.run()
+        assert ended.word in ("done", "Transient"), ended
+        for proxy in proxies.values():
+            proxy.set(CLEAR)
+
+    return played(bench, seed, act)
+
+
 def network_slow(bench: Bench, seed: int) -> Counts:
     """Every block is late; the run takes longer, and ends well."""
 
@@ -79,7 +122,7 @@ def network_slow(bench: Bench, seed: int) -> Counts:
         for proxy in proxies.values():
             proxy.set(CLEAR)
 
-    return _played(bench, seed, act)
+    return played(bench, seed, act)
 
 
 def network_narrow(bench: Bench, seed: int) -> Counts:
@@ -95,7 +138,7 @@ def network_narrow(bench: Bench, seed: int) -> Counts:
         for proxy in proxies.values():
             proxy.set(CLEAR)
 
-    return _played(bench, seed, act)
+    return played(bench, seed, act)
 
 
 def network_flapping(bench: Bench, seed: int) -> Counts:
@@ -122,13 +165,16 @@ def network_flapping(bench: Bench, seed: int) -> Counts:
         if ended.error is not None:
             case.again(ended)
 
-    return _played(bench, seed, act)
+    return played(bench, seed, act)
 
 
 CLASSES = (
     FaultClass("network cut", (26,), Need.CLUSTER, 6, (0,), network_cut),
     FaultClass("network cut one way", (26,), Need.CLUSTER, 6, (0,), network_cut_one_way),
     FaultClass("network flapping", (26,), Need.CLUSTER, 6, (0,), network_flapping),
+    FaultClass("network answers cut", (26,), Need.CLUSTER, 9, (), answers_cut),
+    FaultClass("network connections lost", (26,), Need.CLUSTER, 9, (), connections_lost),
+    FaultClass("network in drips", (27,), Need.CLUSTER, 6, (), network_in_drips),
     FaultClass("network slow", (27,), Need.CLUSTER, 5, (0,), network_slow),
     FaultClass("network narrow", (27,), Need.CLUSTER, 5, (0,), network_narrow),
 )

@@ -140,7 +140,7 @@ def group_reset_under_a_run(bench: Bench, seed: int) -> Counts:
             case.run()
             case.produce()
         step = BETWEEN[seed % len(BETWEEN)]
-        case.run(between={step: lambda: _reset(case)})
+        case.run(between={step: lambda: reset_group(case)})
         case.settle()
         kinds = [h.kind.value for h in case.whole.deployment.tables(STREAM).heads()]
         assert {"adopted", "rewind"} & set(kinds), f"a reset of the group was overwritten: {kinds}"
@@ -148,7 +148,7 @@ def group_reset_under_a_run(bench: Bench, seed: int) -> Counts:
     return play(bench, seed, act)
 
 
-def _reset(case: Case) -> None:
+def reset_group(case: Case) -> None:
     """As kafka-consumer-groups.sh --reset-offsets does: an offset without any metadata, on some partitions."""
     log, topic = case.whole.deployment.log, case.whole.topic
     ends = log.ends(topic, log.topic(topic).partitions)

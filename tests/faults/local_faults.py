@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.faults import (
     airflow_faults,
+    catalog_faults_late,
+    catalog_faults_line,
     file_faults,
     file_faults_full_disk,
     kill_faults,
@@ -19,6 +21,8 @@ CLASSES: tuple[FaultClass, ...] = (
     *file_faults_full_disk.CLASSES,
     *kill_faults.CLASSES,
     *race_faults.CLASSES,
+    *catalog_faults_late.CLASSES,
+    *catalog_faults_line.CLASSES,
     *spark_faults.CLASSES,
     *airflow_faults.CLASSES,
     *power_loss.CLASSES,

@@ -103,11 +103,21 @@ def _topic_id(bootstrap: str, topic: str) -> str:
 
 
 def make_deployment(
-    folder: Path, *, bootstrap: str, topic: str, most: int = 1_000_000, java_home: Path | None = None, spark: str = ""
+    folder: Path,
+    *,
+    bootstrap: str,
+    topic: str,
+    most: int = 1_000_000,
+    java_home: Path | None = None,
+    spark: str = "",
+    catalog: str = "",
 ) -> Path:
-    """A deployment with one stream on the topic, and its own group. `most`: records a batch; `spark`: more settings."""
+    """A deployment with one stream on the topic, and its own group. `most`: records a batch; `spark`: more settings;
+    `catalog`: its address, a SQLite file here unless given."""
     streams = folder / "streams"
     streams.mkdir(parents=True)
+    (folder / "catalog-address").touch(mode=0o600)
+    (folder / "catalog-address").write_text(catalog or f"sqlite:///{folder}/catalog.db")
     (streams / f"{STREAM}.yaml").write_text(
         f"topic: {topic}\ngroup: g-{uuid.uuid4().hex[:12]}\nreading: {{min_slice: 4}}\n"
         f"limits: {{max_clock_skew: 36500 d, max_batch_records: {most}}}\n"
@@ -115,7 +125,7 @@ def make_deployment(
     (folder / "wavestitch.toml").write_text(
         f'landing = "{folder}/landing"\ncache = "{folder}/cache"\ndocs = "{folder}/docs"\nstreams = "{streams}"\n'
         f'[kafka]\nbootstrap = "{bootstrap}"\n'
-        f'[tables]\nuri = "sqlite:///{folder}/catalog.db"\nwarehouse = "file://{folder}/warehouse"\n'
+        f'[tables]\nuri = "file:{folder}/catalog-address"\nwarehouse = "file://{folder}/warehouse"\n'
         + (f'[spark]\njava_home = "{java_home}"\n{spark}' if java_home else "")
     )
     return folder

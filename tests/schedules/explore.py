@@ -3,8 +3,9 @@
 At each such call the one whose turn it is goes on, or it is the other one's turn (at most `switches` times), or the
 call meets a fault (at most `faults`), or fails and is on its way still (at most `late`), and lands before a later call,
 once, twice or never. Who has ended makes way for the other. A schedule that comes to a state that was seen before, with
-as much left, ends there: what each actor has seen and done, and all that the edges have, is the state. Every world that
-is left is checked by the state machine's guarantees, and repaired by undisturbed ingests.
+as much left or more, ends there: what each actor that has not ended has seen and done, and all that the edges have, is
+the state. Whose turn it is is part of it only as far as a switch costs one. Every world that is left is checked by the
+state machine's guarantees, and repaired by undisturbed ingests.
 """
 
 from __future__ import annotations
@@ -40,6 +41,11 @@ class Bounds:
     faults: int = 1
     late: int = 1
 
+    def covers(self, other: Bounds, *, switches: int = 0) -> bool:
+        """Whether it is as much or more, after so many switches."""
+        left = self.switches - switches, self.faults, self.late
+        return all(a >= b for a, b in zip(left, (other.switches, other.faults, other.late), strict=True))
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -62,6 +68,10 @@ class Found:
     way: list[str] = field(default_factory=list)
 
 
+States = dict[bytes, list[tuple[int, Bounds]]]
+"""By state, whose turn it was when it was seen, and what was left then."""
+
+
 class Pruned(Exception):
     """This state was seen before."""
 
@@ -69,7 +79,7 @@ class Pruned(Exception):
 def explore(scenario: Scenario, bounds: Bounds, *, most: int = 1_000_000_000) -> Found:
     """Every schedule within the bounds; ends with the first that breaks a guarantee, or after `most`."""
     found, odometer = Found(), Odometer()
-    states: set[bytes] = set()
+    states: States = {}
     worlds: set[bytes] = set()
     while found.schedules < most and odometer.turn():
         found.schedules += 1
@@ -94,7 +104,7 @@ def explore(scenario: Scenario, bounds: Bounds, *, most: int = 1_000_000_000) ->
 class Schedule:
     """One of them, as the odometer's answers say."""
 
-    def __init__(self, scenario: Scenario, bounds: Bounds, odometer: Odometer, states: set[bytes]) -> None:
+    def __init__(self, scenario: Scenario, bounds: Bounds, odometer: Odometer, states: States) -> None:
         self.odometer, self.states, self.left = odometer, states, bounds
         self.machine = scenario.begin()
         self.way: list[str] = []
@@ -151,7 +161,7 @@ class Schedule:
             self._advance(run, fault)
 
     def _choose(self, ways: list[str]) -> str:
-        word = ways[self.odometer.choose(len(ways))] if len(ways) > 1 else ways[0]
+        word = self._pick(ways) if len(ways) > 1 else ways[0]
         run = self.runs[self.turn]
         self.way.append(f"{run.what} at {run.steps.at}: {word}")
         if word == "never":
@@ -161,6 +171,9 @@ class Schedule:
             for _ in range(2 if word == "land twice" else 1):
                 effect.land()
         return word
+
+    def _pick(self, ways: list[str]) -> str:
+        return ways[self.odometer.choose(len(ways))]
 
     def _may_land(self) -> bool:
         return bool(self.machine.on_the_way)
@@ -184,11 +197,15 @@ class Schedule:
         if not self.odometer.at_the_end:
             return
         waiting = [effect.name for effect in self.machine.on_the_way]
-        key = f"{self.turn} {self.left} {waiting} {[r.steps.at for r in self.runs]} {self.saw}".encode() + self.world()
-        state = hashlib.blake2b(key, digest_size=12).digest()
-        if state in self.states:
+        # How somebody ended changes nothing any more but what is in the world.
+        under_way = [
+            ("", b"") if r.steps.done else (r.steps.at, saw) for r, saw in zip(self.runs, self.saw, strict=True)
+        ]
+        state = hashlib.blake2b(f"{waiting} {under_way}".encode() + self.world(), digest_size=12).digest()
+        seen = self.states.setdefault(state, [])
+        if any(left.covers(self.left, switches=int(turn != self.turn)) for turn, left in seen):
             raise Pruned
-        self.states.add(state)
+        seen.append((self.turn, self.left))
 
     # the world, as it can be told from another
 

@@ -13,12 +13,14 @@ from tests.histories.seeded_bugs.of_heads import (
     a_rewind_keeps_the_generation,
     the_fence_lets_everybody_through,
 )
+from tests.schedules.along import Along
 from tests.schedules.explore import Bounds, explore
 from tests.schedules.odometer import Odometer
 from tests.schedules.played import Played, already, play
 from tests.schedules.scenarios import SCENARIOS
 from tests.wrong_products import (
     a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after,
+    a_conflict_after_two_commits_without_an_answer_is_taken_for_ones_own,
     a_preview_holds_in_every_generation,
     a_preview_is_worked_out_anew,
     held_rows_count_without_a_commit,
@@ -71,6 +73,9 @@ def test_what_was_played_of_this_code_is_counted_and_not_played_again(tmp_path: 
     assert [(p.pair, p.schedules) for p in told] == [("two ingests", 1)]
     assert play(["two ingests"], alone, until=float("inf"), told=told.append, account=account) == []
     assert len(told) == 1
+    more = [Bounds(1, 0, 0), *alone]
+    assert play(["a rewind and an approval"], more, until=float("inf"), told=told.append, account=account) == []
+    assert [p.bounds for p in told[1:]] == [str(more[0])], "what has none left out was played with it"
     account.write_text(account.read_text().replace('"code": "', '"code": "another'))
     assert already(account) == []
 
@@ -113,3 +118,23 @@ def test_a_product_whose_order_is_wrong_is_found_out(name: str, monkeypatch: Pat
     plant, scenario, bounds = MUTANTS[name]
     plant(monkeypatch)
     assert explore(SCENARIOS[scenario], bounds).violation
+
+
+def test_one_that_is_wrong_is_found_out_where_a_late_request_a_fault_and_a_switch_come_together(
+    monkeypatch: Patch,
+) -> None:
+    """The other one has to come first after two commits without an answer, of which each bound allows one."""
+    together = [("tables.commit", "late"), ("tables.commit", "fail before"), ("tables.commit", "switch")]
+    scenario = SCENARIOS["an ingest and a rewind"]
+
+    def played() -> Along:
+        schedule = Along(scenario, together)
+        schedule.play()
+        assert not schedule.befalls
+        return schedule
+
+    played().check()
+    a_conflict_after_two_commits_without_an_answer_is_taken_for_ones_own(monkeypatch)
+    found = played()
+    with pytest.raises(AssertionError, match="audit of head"):
+        found.check()

@@ -108,7 +108,7 @@ def _bounded_engine(address: str, **more: Any) -> Engine:
     engine = create_engine(url, connect_args=connect_args(url, found), **more)
     if url.get_backend_name() == "postgresql" and "options" not in url.query:
         # By a statement and not when it connects: poolers refuse the option.
-        event.listen(engine, "connect", _statement_time_out(found))
+        event.listen(engine, "connect", _server_time_outs(found))
     return engine
 
 
@@ -126,10 +126,15 @@ def connect_args(url: URL, time_outs: TimeOuts) -> dict[str, Any]:
     return {key: value for key, value in wanted.items() if key not in url.query}
 
 
-def _statement_time_out(time_outs: TimeOuts) -> Any:
+def _server_time_outs(time_outs: TimeOuts) -> Any:
+    """Of a statement, and of a transaction that stands still: a client whose machine is gone between its change and its
+    COMMIT would lock the table's row, and so every later batch out, until the server's keep-alive finds it gone."""
+    milliseconds = ceil(time_outs.answer * 1000)
+
     def ask(connection: Any, _record: Any) -> None:
         cursor = connection.cursor()
-        cursor.execute(f"SET statement_timeout = {ceil(time_outs.answer * 1000)}")
+        for what in ("statement_timeout", "idle_in_transaction_session_timeout"):
+            cursor.execute(f"SET {what} = {milliseconds}")
         cursor.close()
         connection.commit()
 
