@@ -12,7 +12,6 @@ import pytest
 
 from tests.fakes.fake_tables import FakeTables, held_files
 from wavestitch.batch import carry, rewind, rewind_preview, steps
-from wavestitch.contracts.errors import StateUnknown
 from wavestitch.contracts.held_mark import mark_of
 
 Patch = pytest.MonkeyPatch
@@ -35,20 +34,6 @@ def the_gate_is_looked_at_when_planning_only(patch: Patch) -> None:
     patch.setattr(
         steps, "refuse_past_closed_gate", lambda edges, own="", **about: None if own else real(edges, **about)
     )
-
-
-def a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after(patch: Patch) -> None:
-    real = FakeTables.commit
-
-    def wrong(self: FakeTables, base: Any, new: Any, files: Any, **more: Any) -> Any:
-        try:
-            return real(self, base, new, files, **more)
-        except StateUnknown:
-            for file in files:
-                self.files.staged[file.path] = []
-            raise
-
-    patch.setattr(FakeTables, "commit", wrong)
 
 
 def the_group_is_written_before_the_head_is_committed(patch: Patch) -> None:

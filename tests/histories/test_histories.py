@@ -23,7 +23,10 @@ FIRST, SEEDS = 200, 200  # a stretch in which all that is asked for below happen
 ACTS = (
     *("ingest", "ingest again", "backfill", "backfill again", "manual", "rewind", "quiet ingest", "advice followed"),
     *("partial rewind", "run until a named offset"),
-    *("kill before", "kill after", "fail before", "fail after", "conflict", "resent"),
+    *("kill before", "kill after", "fail before", "fail after", "conflict", "resent", "late", "never lands"),
+    *("lands after its run", "lands beside another run", "lands while healing"),
+    *("lands: tables.commit", "lands: log.commit_group", "lands: tables.stage_held", "lands: tables.append_batches"),
+    *("lands: folder.begin", "lands: staging.files_for", "lands: staging.keep"),
     *("transaction committed", "transaction aborted", "markers", "late chunk", "repeated chunk", "bad record"),
     *(
         "conflicting chunk",

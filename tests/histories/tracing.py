@@ -32,6 +32,8 @@ from tests.histories.events import (
     TopicMade,
     Undone,
 )
+from tests.histories.knowledge import Knowledge
+from tests.histories.late_events import GivenUp, Landed, Lands
 from tests.histories.table_events import CatalogSetBack
 from tests.model.rules import doubted, fenced, projects, reconciles
 from tests.model.world import Group, Head, Run
@@ -70,7 +72,7 @@ class Trace:
         self._table = self._topics = 0
         self._group = Group(None, None)
         self._moments = [Moment(0, None, self._group)]
-        self._looked: dict[tuple[str, str], int] = {}
+        self._known = Knowledge()
         self._plans: dict[str, Planned] = {}
         self._undoing: set[str] = set()
         self._found: dict[str, Group] = {}
@@ -88,9 +90,12 @@ class Trace:
     def _take(self, event: Event) -> None:
         match event:
             case Started():
-                self._looked |= {(event.run, what): self._at for what in ("head", "group")}
+                for what in ("head", "group"):
+                    self._known.note(event.run, what, self._at)
             case Looked():
-                self._looked[event.run, event.what] = self._at
+                self._known.note(event.run, event.what, self._at)
+            case GivenUp() | Lands() | Landed():
+                self._known.take(event, self._at)
             case Planned():
                 self._planned(event)
             case Committed():
@@ -208,10 +213,12 @@ class Trace:
 
     def _since(self, run: str, *what: str) -> list[Moment]:
         """All that a run can have seen since its last look; of several kinds since the first of these. Who plans looks
-        at the topic, then at the head, and perhaps at that once more without going by it."""
-        since = min(self._looked.get((run, one), 0) for one in what)
+        at the topic, then at the head, and perhaps at that once more without going by it. What lands late rests on
+        nothing that came after it was sent."""
+        since = min(self._known.last(run, one, never=0) for one in what)
+        until = self._at if self._known.sent_at is None else self._known.sent_at
         before = [m for m in self._moments if m.at <= since][-1:]
-        return [*before, *(m for m in self._moments if m.at > since)]
+        return [*before, *(m for m in self._moments if since < m.at <= until)]
 
     def _did(self, step: str) -> None:
         self.steps[step] += 1
