@@ -100,6 +100,15 @@ def test_a_seed_that_once_had_an_anomaly_has_none(seed: int) -> None:
     assert [str(a) for a in check_seed(seed)] == []
 
 
+@pytest.mark.xfail(
+    strict=True,
+    reason="a verification says 'outside' of a row that differs (event 1044, w5): whether product or checker is wrong "
+    "about what lies beyond a position that an undo took back is not known yet",
+)
+def test_a_row_that_differs_is_not_told_as_outside() -> None:
+    assert [str(a) for a in check_seed(3043)] == []
+
+
 def test_what_is_sent_again_does_not_double_every_time() -> None:
     play = Play(5230)
     play.play(play.random.randint(SHORTEST, LONGEST))
