@@ -40,20 +40,6 @@ def the_gate_is_looked_at_when_planning_only(patch: Patch) -> None:
     )
 
 
-def a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after(patch: Patch) -> None:
-    real = FakeTables.commit
-
-    def wrong(self: FakeTables, base: Any, new: Any, files: Any, **more: Any) -> Any:
-        try:
-            return real(self, base, new, files, **more)
-        except StateUnknown:
-            for file in files:
-                self.files.staged[file.path] = []
-            raise
-
-    patch.setattr(FakeTables, "commit", wrong)
-
-
 def a_conflict_after_two_commits_without_an_answer_is_taken_for_ones_own(patch: Patch) -> None:
     real, silent = FakeTables.commit, Counter[str]()
 

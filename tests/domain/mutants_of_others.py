@@ -10,7 +10,7 @@ from typing import Any
 from tests import wrong_products
 from tests.domain.machine_mutants import Plant, mutant
 from tests.fakes.faults import Fault
-from tests.histories.seeded_bugs import of_chunks, of_heads, of_held, of_offsets, of_operators
+from tests.histories.seeded_bugs import of_chunks, of_heads, of_held, of_offsets, of_operators, of_requests
 from wavestitch.batch.rewind import Target
 
 _CUT_OFF = ("accident", "start_rewind", "follow_advice")
@@ -34,7 +34,7 @@ _NEEDS: dict[Plant, tuple[str, ...]] = {
     of_offsets.a_rewind_forward_over_a_cut_names_only_what_it_passes: _CUT_OFF,
     of_heads.a_lost_commit_is_tried_again_because_a_property_says_so: (),
     of_heads.a_conflict_with_oneself_is_believed_and_cleaned_up_after: ("disturb",),
-    wrong_products.a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after: (
+    of_requests.a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after: (
         "disturb",
         "a_late_effect_lands",
     ),
@@ -73,7 +73,7 @@ _DRAWS: dict[Plant, Mapping[str, Mapping[str, Any]]] = {
     },
     of_heads.a_lost_commit_is_tried_again_because_a_property_says_so: {"begin": {"retries": True}},
     of_heads.a_conflict_with_oneself_is_believed_and_cleaned_up_after: {"disturb": {"fault": Fault.RESENT}},
-    wrong_products.a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after: {
+    of_requests.a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after: {
         "ingest": {"until": "tables.commit"},
         "disturb": {"fault": Fault.LATE},
     },

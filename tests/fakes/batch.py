@@ -201,14 +201,17 @@ class FakeEdges(FakePreviews):
     def verdict(self, plan: Plan, name: str) -> Verdict:
         return self.bench.verdicts[name]
 
-    @may_land_late
     def close_gate(self, plan: Plan, *, report: str | None, verdict: str) -> None:
+        self._close(plan, report, verdict)
+        if stands_at_its_gate(plan):
+            stand_at_gate(plan, log=self.log, tables=self.tables)
+
+    @may_land_late
+    def _close(self, plan: Plan, report: str | None, verdict: str) -> None:
         with self.bench.act("folder.close_gate", error=Transient):
             self.bench.gates[plan.plan_id] = plan
             self.bench.at_gates.setdefault(plan.plan_id, []).append((report, verdict))
             self.bench.tell("gate closed", plan_id=plan.plan_id, ids=sorted(self.stopped(plan) or ()))
-        if stands_at_its_gate(plan):
-            stand_at_gate(plan, log=self.log, tables=self.tables)
 
     def closed_gates(self) -> list[Plan]:
         with self.bench.act("folder.closed_gates", error=Transient):

@@ -281,7 +281,7 @@ class FakeLog(Edge):
         at.open.discard(offset)
         self.tell("lost", partition=partition, offset=offset)
 
-    def truncate(self, partition: Partition, offset: Offset) -> None:
+    def truncate(self, partition: Partition, offset: Offset, *, backup: bool = False) -> None:
         """An unclean election: a replica leads that never had what lies from here on. Its offsets come again."""
         at = self.partitions[partition]
         cut = max(offset, at.log_start)
@@ -294,14 +294,14 @@ class FakeLog(Edge):
         at.cuts.append((at.epoch, cut))
         at.epoch += 1
         self._jumped = {place for place in self._jumped if place[:2] != (self.topic_id, partition) or place[2] < cut}
-        self.tell("truncated", partition=partition, end=cut)
+        self.tell("truncated", partition=partition, end=cut, backup=backup)
 
     def put_back(self, partition: Partition, offset: Offset, epoch: int, *, elected: bool = True) -> None:
         """Its brokers' disks are put back from a backup that was made in this leader epoch, and ended at the offset;
         then they are started, which begins the next epoch: perhaps one that was there before. Or they go on in the very
         epoch, where nobody is `elected`: controllers know of no other."""
         at = self.partitions[partition]
-        self.truncate(partition, offset)
+        self.truncate(partition, offset, backup=True)
         at.cuts = [(ended, where) for ended, where in at.cuts[:-1] if ended < epoch]
         if elected:
             at.cuts.append((epoch, at.end))

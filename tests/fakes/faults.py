@@ -168,6 +168,11 @@ class Steps:
     def kill(self) -> None:
         self.advance(Fault.KILL_BEFORE)
 
+    @property
+    def may_be_late(self) -> bool:
+        """Whether the pending call is a request that `Fault.LATE` leaves on its way; any other only fails."""
+        return not self.done and getattr(self._ours, "call", None) is not None
+
     def pause(self, name: str) -> Fault | Foreign | None:
         """Called by the edges, in this run."""
         if self._given_up:

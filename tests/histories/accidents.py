@@ -26,6 +26,7 @@ class Accidents(Running):
         self.witness = Witness(self.bench, self.history)
         self.catalogs = 0
         self.forked = False
+        self.accidents = self.may_befall()
 
     def time_passes(self) -> None:
         """Somebody stops the foreign consumer, too, and sets the cleanup policy right."""
@@ -40,7 +41,12 @@ class Accidents(Running):
 
     def accident(self) -> None:
         """Of some kinds a history has few: each of them makes all the others rarer."""
-        accidents: list[tuple[int, str, Callable[[], bool | None]]] = [
+        _, what, call = self.random.choices(self.accidents, [weight for weight, _, _ in self.accidents])[0]
+        self.ops[what] += call() is not False
+
+    def may_befall(self) -> list[tuple[int, str, Callable[[], bool | None]]]:
+        """With how often each does."""
+        return [
             (4, "reset", self.group_reset),
             (2, "expiry", self.group_expires),
             (2, "retention", self.retention),
@@ -58,8 +64,6 @@ class Accidents(Running):
             (2, "catalog set back", self.catalog_set_back),
             (2, "head expired", self.head_expired),
         ]
-        _, what, call = self.random.choices(accidents, [weight for weight, _, _ in accidents])[0]
-        self.ops[what] += call() is not False
 
     # the log and the group
 

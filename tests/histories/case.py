@@ -22,6 +22,8 @@ from tests.histories.events import (
     Read,
     Recorded,
 )
+from tests.histories.knowledge import ACTED, PREPARED, Knowledge
+from tests.histories.late_events import GivenUp, Landed, Lands
 from tests.histories.ledger import Ledger
 from tests.histories.promotion_events import GateSays
 from tests.histories.table_events import CatalogSetBack
@@ -31,18 +33,15 @@ _ACTS = (Planned, Read, Held, Published, Committed, Recorded, Projected)
 
 
 class Case:
-    """`at`: number of the event. `looked`: by run and what, `acted` and `prepared` by run, when last; prepared: planned
-    or read. `heads_at`: when each head of today's tables was committed, and its kind. `kept_until`: of a catalog that
-    was set back, the event up to which it knows what was done. `refused`: waveforms that the gate refuses now;
-    `ever_refused`: those that it ever has."""
+    """`at`: number of the event. `known`: when runs looked and acted. `heads_at`: when each head of today's tables was
+    committed, and its kind. `kept_until`: of a catalog that was set back, the event up to which it knows what was done.
+    `refused`: waveforms that the gate refuses now; `ever_refused`: those that it ever has."""
 
     def __init__(self) -> None:
         self.ledger = Ledger()
         self.at = -1
         self.found: list[Anomaly] = []
-        self.looked: dict[tuple[str, str], int] = {}
-        self.acted: dict[str, int] = {}
-        self.prepared: dict[str, int] = {}
+        self.known = Knowledge()
         self.heads_at: list[tuple[int, str]] = []
         self.kept_until = -1
         self.quiet = False
@@ -65,14 +64,16 @@ class Case:
             return
         self.ledger.take(event)
         if isinstance(event, _ACTS):
-            self.acted[event.run] = self.at
+            self.known.note(event.run, ACTED, self.at)
         if isinstance(event, Planned | Read):
-            self.prepared[event.run] = self.at
+            self.known.note(event.run, PREPARED, self.at)
         match event:
             case Committed():
                 self.heads_at.append((self.at, event.kind))
             case Looked():
-                self.looked[event.run, event.what] = self.at
+                self.known.note(event.run, event.what, self.at)
+            case GivenUp() | Lands() | Landed():
+                self.known.take(event, self.at)
             case GateSays(refuses=True):
                 self.refused.add(event.id)
                 self.ever_refused.add(event.id)
@@ -84,7 +85,7 @@ class Case:
     def could_not_know(self, run: str, what: str, happened: int) -> bool:
         """Who looked, then writes, and in between it happened, cannot be fenced by anyone. Who has done anything but
         look since then has no such excuse."""
-        return self.acted.get(run, -1) < self.looked.get((run, what), -1) < happened
+        return self.known.last(run, ACTED) < self.known.last(run, what) < happened
 
 
 BY_THE_THOUSAND = (Produced, Looked)

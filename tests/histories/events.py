@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tests.histories.approval_events import Approved, Declared, Shown
 from tests.histories.interval_events import Backfilled
+from tests.histories.late_events import GivenUp, Landed, Lands
 from tests.histories.maintenance_events import Cleared, JunkGoes, LeftBehind, StageBegun
 from tests.histories.promotion_events import GateSays, Offered, Replaced
 from tests.histories.reading_events import Loaded, Opened
@@ -67,11 +68,13 @@ class Retained:
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """An unclean election cut the partition off at `end`: what lay behind is gone, and its offsets come again."""
+    """An unclean election cut the partition off at `end`: what lay behind is gone, and its offsets come again.
+    `backup`: its disk was put back instead, so that leader epochs come again, too."""
 
     topic_id: str
     partition: int
     end: int
+    backup: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +374,9 @@ Event = (
     | Abandoned
     | Answered
     | Projected
+    | GivenUp
+    | Lands
+    | Landed
     | Rewound
     | Undone
     | Reset

@@ -12,6 +12,7 @@ from collections import defaultdict
 from tests.histories.anomaly import Kind
 from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
 from tests.histories.events import Abandoned, Answered, Committed, Event, GateClosed, Published
+from tests.histories.knowledge import PREPARED
 from tests.histories.table_events import CatalogSetBack
 
 
@@ -82,8 +83,8 @@ class GateRules(Rule):
 
     def _could_not_know(self, run: str, what: str, happened: int) -> bool:
         """Who decides on the newest head, then looks, then commits."""
-        looked, decided = self.case.looked.get((run, what), -1), self.case.looked.get((run, "head"), -1)
-        return max(decided, self.case.prepared.get(run, -1)) < looked < happened
+        known = self.case.known
+        return max(known.last(run, "head"), known.last(run, PREPARED)) < known.last(run, what) < happened
 
     def _bars(self, stopped: str, head: Committed) -> bool:
         mine = self.ledger.plans.get(head.plan_id)

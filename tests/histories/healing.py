@@ -39,7 +39,7 @@ class Healing(Maintaining):
         self.history.append(Quiet(everything))
 
     def put_right(self) -> None:
-        """No more accidents: from here on every run goes to its end."""
+        """No more accidents: from here on every run goes to its end, and so does what is on its way, or never comes."""
         log = self.bench.log
         self.healing = True
         self.copy_stops()
@@ -50,6 +50,9 @@ class Healing(Maintaining):
         log.live_members, log.compacted = [], False
         log.moods.clear()
         log.end_transactions(Visibility.COMMITTED, self.clock_ms)
+        if self.on_the_way:
+            self.launch("quiet ingest", partial(self.batch, self.stream, PlanRequest()), far=True)
+            self.nothing_more_lands()
         if self.bench.gates.keys() - self.bench.abandoned:
             self.a_month_passes()
 

@@ -263,9 +263,11 @@ class Ledger:
         return any(self.counts(row) and self._has(row, record.value) and self._says(row, piece) for row in copies)
 
     def _says(self, row: Held, piece: Piece) -> bool:
-        """Whether a held copy of a chunk says of the whole what another one does: else somebody may want either."""
-        found = self.pieces_at(row.coordinate, piece.id)
-        return any(p.same == piece.same and (p.count, p.digest) == (piece.count, piece.digest) for _, p in found)
+        """Whether a held copy of a chunk says of the whole what another one does: else somebody may want either. What
+        is asked of chunks by now changes nothing of what they say."""
+        found = [piece_of(self.records[c]) for c in self.places(row.coordinate) if self.committed(c)]
+        same = (p for p in found if p is not None and p.same == piece.same)
+        return any((p.count, p.digest) == (piece.count, piece.digest) for p in same)
 
     def stands(self, piece: Identity) -> bool:
         """Whether a chunk is published, or held with its bytes."""

@@ -27,6 +27,7 @@ from tests.histories.seeded_bugs import (
     of_readers,
     of_reading,
     of_rebuilt,
+    of_requests,
     of_verifications,
 )
 from tests.histories.seeded_bugs.registry import MUTANTS
@@ -44,6 +45,7 @@ BUGS = (
     of_promotions,
     of_readers,
     of_rebuilt,
+    of_requests,
     of_verifications,
 )
 """The modules that enter their bugs into `MUTANTS`."""
@@ -68,20 +70,22 @@ def planted(name: str) -> Iterator[None]:
 def hunt(name: str) -> Caught:
     """Play seeds until one shows exactly the mutant's kind."""
     said: tuple[str, ...] = ()
+    bug = MUTANTS[name]
     with planted(name):
-        for seed in range(MUTANTS[name].since, MUTANTS[name].since + MOST_SEEDS):
-            found = check_seed(seed, MUTANTS[name].act, promotes=False)
+        for seed in range(bug.since, bug.since + MOST_SEEDS):
+            found = check_seed(seed, bug.act, promotes=False, swarm=bug.swarm)
             said = tuple(str(a) for a in found) or said
-            if {a.kind for a in found} == {MUTANTS[name].kind}:
+            if {a.kind for a in found} == {bug.kind}:
                 return Caught(seed, said)
     return Caught(None, said)
 
 
-def count_catches(name: str, *, most: int = MOST_SEEDS) -> tuple[int, int]:
+def count_catches(name: str, *, most: int = MOST_SEEDS, swarm: bool = True) -> tuple[int, int]:
     """In how many histories it shows as exactly its kind, and in how many as anything."""
+    bug = MUTANTS[name]
     with planted(name):
-        found = [{a.kind for a in check_seed(seed, MUTANTS[name].act, promotes=False)} for seed in range(most)]
-    return sum(kinds == {MUTANTS[name].kind} for kinds in found), sum(map(bool, found))
+        found = [{a.kind for a in check_seed(seed, bug.act, promotes=False, swarm=swarm)} for seed in range(most)]
+    return sum(kinds == {bug.kind} for kinds in found), sum(map(bool, found))
 
 
 def run_mutants() -> tuple[int, int]:

@@ -14,7 +14,18 @@ from dataclasses import replace
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
-from tests.histories.events import Committed, Coordinate, Event, Planned, Recorded, Retained, Rewound, Truncated, Undone
+from tests.histories.events import (
+    Committed,
+    Coordinate,
+    Event,
+    LostOffset,
+    Planned,
+    Recorded,
+    Retained,
+    Rewound,
+    Truncated,
+    Undone,
+)
 from tests.histories.table_events import CatalogSetBack, Deleted, HistoryLost
 
 FATES = ("published", "duplicate", "replay", "quarantined", "carried_out", "reported", "out_of_scope")
@@ -24,7 +35,9 @@ _MISSING = re.compile(r"(?<!last word on )\b(\d+) held (?:chunks|records)")
 class OffsetRules(Rule):
     """`recorded`: heads whose rows stand in the history. `cuts`: by partition, where an unclean election cut it off
     that no head has looked at, and since which event; `read_over`: those that one has, when, and which. `overtaken`:
-    where retention has passed the position, too. `accepted`: runs whose skips an operator has accepted."""
+    where retention has passed the position, too. `accepted`: runs whose skips an operator has accepted. `put_back`:
+    by partition, from where on its disk was; `unproven`: of which the batch in front of the position is lost, and up to
+    where that is."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -40,6 +53,8 @@ class OffsetRules(Rule):
         self.cuts: dict[tuple[str, int], tuple[int, int]] = {}
         self.read_over: list[tuple[int, int, tuple[str, int], tuple[int, int]]] = []
         self.overtaken: set[tuple[str, int]] = set()
+        self.put_back: dict[tuple[str, int], int] = {}
+        self.unproven: dict[tuple[str, int], tuple[int, int]] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -51,6 +66,8 @@ class OffsetRules(Rule):
                 self.planned_at[event.plan_id] = self.case.at
             case Truncated():
                 self._cut(event)
+            case LostOffset() if before is not None:
+                self._lost_in_front(event, before)
             case Recorded():
                 self._audit(event)
             case HistoryLost():
@@ -220,6 +237,8 @@ class OffsetRules(Rule):
         self.owed = {moved.get(c, c): found for c, found in self.owed.items()}
         self.gaps = {moved.get(c, c) for c in self.gaps}
         at = event.topic_id, event.partition
+        if event.backup:
+            self.put_back[at] = min(event.end, self.put_back.get(at, event.end))
         self.cuts[at] = min(event.end, self.cuts.get(at, (event.end, 0))[0]), self.case.at
         for given_up in (self.given_up, *(back for _, back in self.taken_back)):
             for c in [c for c in given_up if c[:2] == at and c[2] >= event.end]:
@@ -277,6 +296,7 @@ class OffsetRules(Rule):
             and self.ledger.committed(c)
             and c[2] >= self.before.get((topic_id, c[1]), 0)
             and not self._deleted_after_a_cut(c)
+            and not self._hidden_by_a_backup(c)
         ]
         if unseen:
             self.case.say(Kind.LOST, "never seen, though quiet runs ended", self._ids(unseen), unseen)
@@ -287,6 +307,16 @@ class OffsetRules(Rule):
         where = c[:2]
         passed = where in self.cuts and where in self.overtaken
         return passed and self.cuts[where][0] <= c[2] < self.log_start.get(where, 0)
+
+    def _lost_in_front(self, event: LostOffset, head: Committed) -> None:
+        """Where a disk was put back, it was all that could tell (docs/guarantees.md)."""
+        where = event.topic_id, event.partition
+        if where in self.put_back and event.offset + 1 == head.positions.get(event.partition):
+            self.unproven[where] = self.put_back[where], event.offset + 1
+
+    def _hidden_by_a_backup(self, c: Coordinate) -> bool:
+        start, end = self.unproven.get(c[:2], (0, 0))
+        return start <= c[2] < end
 
     def _ids(self, where: Iterable[Coordinate]) -> list[str]:
         return sorted(self.ledger.truths(self.ledger.records[c] for c in where))

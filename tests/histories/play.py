@@ -24,11 +24,30 @@ WORDS = ("earliest", "previous", "head", "group", "latest", "new-topic")
 
 
 class Play(OnPurpose):
-    """The world of one seed. `ops` counts what was done; `history` is what was seen."""
+    """The world of one seed. `ops` counts what was done; `history` is what was seen. About half of what might be done
+    is not, another half in each: `swarm`."""
 
     def play(self, ops: int) -> History:
         self.produce()
-        choices: list[tuple[int, Callable[[], None]]] = [
+        self.accidents = self.swarm.half(self.may_befall())
+        self.faults = self.swarm.half(self.may_fail())
+        done = self.swarm.half(self.what_is_done(), needed=self.what_each_has())
+        weights, calls = [w for w, _ in done], [c for _, c in done]
+        for call in self.random.choices(calls, weights, k=ops):
+            call()
+            self.something_more()
+        self.heal()
+        return self.history
+
+    def what_each_has(self) -> list[tuple[float, Callable[[], None]]]:
+        """Without these nothing comes of the others; and how much is disturbed is drawn by itself."""
+        each = (self.produce, self.ingest, self.advance, self.time_passes, self.disturb, self.mood)
+        return [(weight, call) for weight, call in self.what_is_done() if call in each]
+
+    def what_is_done(self) -> list[tuple[float, Callable[[], None]]]:
+        """With how often."""
+        disturbed = self.swarm.fault_rate
+        return [
             (8, self.produce),
             (3, self.send_late),
             (3, self.repeat),
@@ -43,7 +62,7 @@ class Play(OnPurpose):
             (1, self.read_named_ranges),
             (3, self.carry_again),
             (18, self.advance),
-            (7, self.disturb),
+            (7 * disturbed, self.disturb),
             (3, self.rewind),
             (3, self.decide),
             (2, self.undo),
@@ -55,15 +74,9 @@ class Play(OnPurpose):
             (1, self.back_behind_a_cut),
             (2, self.sent_again_though_held),
             (5, self.accident),
-            (2, self.mood),
+            (2 * disturbed, self.mood),
             (4, self.time_passes),
         ]
-        weights, calls = [w for w, _ in choices], [c for _, c in choices]
-        for call in self.random.choices(calls, weights, k=ops):
-            call()
-            self.something_more()
-        self.heal()
-        return self.history
 
     def settle(self, run: Steps) -> str | None:
         text = super().settle(run)

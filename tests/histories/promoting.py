@@ -80,7 +80,8 @@ class Promoting(PuttingBack):
 
     def show_of(self, request: VerifyRequest) -> PromotionPreview | None:
         """Of this range, by the definition as it is now."""
-        run = self.launch("promote: shown", partial(self.compared, request), far=True, deadline=DEADLINE)
+        with self.in_one_go():
+            run = self.launch("promote: shown", partial(self.compared, request), far=True, deadline=DEADLINE)
         if run.error is not None:
             return None
         shown: PromotionPreview = run.result

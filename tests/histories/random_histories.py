@@ -15,6 +15,7 @@ from tests.histories.checker import analyse
 from tests.histories.events import Produced, Published
 from tests.histories.history import History
 from tests.histories.play import Play
+from tests.histories.swarm import Swarm
 from tests.histories.tracing import OffTrack, follow
 
 SHORTEST, LONGEST = 20, 160
@@ -50,11 +51,14 @@ class Summary:
         return f"{counted}: 0 lost, 0 duplicated, 0 altered, 0 unexplained gaps ({rate:.1f} histories a second)"
 
 
-def play_history(seed: int, act: str = "", *, promotes: bool = True) -> tuple[History, Counter[str]]:
+def play_history(
+    seed: int, act: str = "", *, promotes: bool = True, swarm: bool = True
+) -> tuple[History, Counter[str]]:
     """`act`: what is done on purpose, before it is healed; then the rest of the history is shorter. `promotes`: whether
-    it may have promotions among the rest."""
+    it may have promotions among the rest. `swarm`: half of its acts only, and requests that land late."""
     play = Play(seed)
     play.promotes = play.promotes and promotes
+    play.swarm = Swarm(seed, on=swarm)
     play.on_purpose = act
     return play.play(play.random.randint(SHORTEST, LONGEST) // (5 if act else 1)), play.ops
 
@@ -64,8 +68,8 @@ def judge(history: History) -> list[Anomaly]:
     return [a for one in (history, *history.copies) for a in analyse(one)]
 
 
-def check_seed(seed: int, act: str = "", *, promotes: bool = True) -> list[Anomaly]:
-    return judge(play_history(seed, act, promotes=promotes)[0])
+def check_seed(seed: int, act: str = "", *, promotes: bool = True, swarm: bool = True) -> list[Anomaly]:
+    return judge(play_history(seed, act, promotes=promotes, swarm=swarm)[0])
 
 
 def run_histories(*, first_seed: int, count: int, deadline_seconds: float) -> Summary:

@@ -183,8 +183,8 @@ def _picked(known: Truth, pieces: list[Piece]) -> Truth:
     """Of copies that contradict each other, the one that was picked, with the times of all that repeat it."""
     mine = {p.same for p in pieces}
     digests = {p.digest for p in pieces if p.digest is not None}
-    others = [p._replace(digest=None, count=None) for p in known.pieces if p.same in mine and p.digest not in digests]
-    return Truth((*pieces, *others))
+    repeat = [p for p in known.pieces if p.same in mine and (p.digest not in digests or p.meta == pieces[0].meta)]
+    return Truth((*pieces, *(p._replace(digest=None, count=None) for p in repeat)))
 
 
 def _shuffled(samples: bytes, values: list[bytes]) -> bool:

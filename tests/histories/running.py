@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.fakes.faults import Fault, Killed, Steps
 from tests.histories.events import Ended, Started
-from tests.histories.producing import Producing
+from tests.histories.landing_late import LandingLate
 from wavestitch.batch.plan import NothingToDo
 from wavestitch.contracts.errors import Altered, BadInput, Terminal, Unbalanced, WavestitchError
 
@@ -20,7 +20,6 @@ NEVER = (Altered, BadInput, Unbalanced)
 """Ends that no fault of ours may lead to."""
 PLAN_AGAIN = ("was not stitched", "changed since")
 """What held and published waveforms may do under a run that holds nothing, or that picked among them."""
-AT_ONCE = [fault for fault in Fault if fault is not Fault.LATE]
 NOT_THERE = "is not committed, so there is nothing to undo"
 """Of a batch that was, in a catalog that was set back."""
 FAILED_BY_NAME = ("parts of maintenance did not go through", "SlowDownError: ")
@@ -29,16 +28,14 @@ FAILED_BY_NAME = ("parts of maintenance did not go through", "SlowDownError: ")
 COMMITS = ("tables.commit", "tables.commit_rebuilt")
 
 
-class Running(Producing):
-    """`runs`: those under way. `deadlines`: of all that ever were, by name. `healing`: no more accidents, every run
-    goes to its end."""
+class Running(LandingLate):
+    """`deadlines`: of all runs that ever were, by name."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.runs: list[Steps] = []
         self.launched = 0
+        self.faults = self.may_fail()
         self.deadlines: dict[str, int] = {}
-        self.healing = False
 
     @property
     def busy(self) -> bool:
@@ -64,6 +61,7 @@ class Running(Producing):
         for _ in range(most):
             if len(run.trace) > self.deadlines[run.name] and not run.done:
                 run.kill()
+            self.something_may_land()
             if not run.advance():
                 break
         self.settle(run)
@@ -85,7 +83,11 @@ class Running(Producing):
     def disturb(self) -> None:
         if not self.runs:
             return
-        run, fault = self.random.choice(self.runs), self.random.choice(AT_ONCE)
+        run, fault = self.random.choice(self.runs), self.random.choice(self.faults)
+        if fault is Fault.LATE:
+            self.gives_up(run)
+            self.settle(run)
+            return
         # Only a commit can meet some of these, and every one is worth the most there.
         if fault in (Fault.RESENT, Fault.CONFLICT) or self.random.random() < 0.3:
             self.to_a_commit(run)
@@ -93,6 +95,10 @@ class Running(Producing):
             self.ops[fault.value] += 1
             run.advance(fault)
         self.settle(run)
+
+    def may_fail(self) -> list[Fault]:
+        """What one call may meet; a request that lands late is worth as much as two others, where there are any."""
+        return [*(fault for fault in Fault if fault is not Fault.LATE), *([Fault.LATE] * 2 if self.swarm.on else [])]
 
     def to_a_commit(self, run: Steps) -> None:
         while not run.done and run.at not in COMMITS and len(run.trace) < self.deadlines[run.name]:
@@ -103,6 +109,7 @@ class Running(Producing):
         for run in list(self.runs):
             run.kill()
             self.settle(run)
+        self.nothing_more_lands()
 
 
 def how_it_ended(run: Steps) -> tuple[str, str]:

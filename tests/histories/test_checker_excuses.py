@@ -37,6 +37,7 @@ from tests.histories.events import (
     Event,
     GateClosed,
     Looked,
+    LostOffset,
     Planned,
     Published,
     Read,
@@ -47,12 +48,28 @@ from tests.histories.events import (
     Truncated,
 )
 from tests.histories.history import History
+from tests.histories.late_events import GivenUp, Landed, Lands
 from tests.histories.table_events import CatalogSetBack
 
 
 def test_a_reset_after_the_last_look_can_be_fenced_by_nobody() -> None:
     events = after(Looked, Reset(T, 0, 0), nth=2)
     assert kinds(events) == []
+
+
+def test_a_request_that_lands_late_knows_what_its_run_knew_when_it_was_sent() -> None:
+    """Whatever that has seen, and done, since; and whoever could see the reset before it sent anything could, late or
+    not."""
+    reset, looked, sent = Reset(T, 0, 2), Looked("run-2", "group"), GivenUp("run-2", 7, "log.commit_group")
+    lands: list[Event] = [Lands("run-2", 7), projected(6, 2, run="run-2"), Landed("run-2", 7)]
+    ended: list[Event] = [Ended("run-2", "Transient", 9), Looked("run-3", "group"), projected(6, 2, run="run-3")]
+
+    def writers(*events: Event) -> list[Kind]:
+        found = kinds(before_quiet(Started("run-2", "ingest", 100), looked, *events, *ended))
+        return [kind for kind in found if kind is Kind.STALE_WRITER]
+
+    assert writers(sent, reset, looked, *lands, reset, *lands) == []
+    assert writers(reset, looked, sent, *lands) == [Kind.STALE_WRITER]
 
 
 def test_who_committed_since_its_last_look_at_the_group_has_no_excuse_for_writing_over_a_reset() -> None:
@@ -191,6 +208,15 @@ def test_what_was_read_before_the_log_was_cut_off_is_what_was_there_then() -> No
     events = swap_type(Read, lambda e: replace(e, former=(5,)))
     at = next(n for n, e in enumerate(events) if isinstance(e, Read))
     assert kinds([*events[:at], Truncated(T, 0, 5), produced(5, WAVE[0]), *events[at:-1]]) == []
+
+
+@pytest.mark.parametrize(("backup", "lost", "found"), [(True, 5, []), (True, 4, [Kind.LOST]), (False, 5, [Kind.LOST])])
+def test_only_the_batch_in_front_of_a_position_tells_that_a_disk_was_put_back(
+    backup: bool, lost: int, found: list[Kind]
+) -> None:
+    """Where a broker has lost that, too, nobody can know that what lies before it is unread (docs/guarantees.md)."""
+    events = before_quiet(Truncated(T, 0, 5, backup), produced(5, NEW), LostOffset(T, 0, lost))
+    assert kinds(events) == found
 
 
 # heads that are made anew

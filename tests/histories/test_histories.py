@@ -23,7 +23,10 @@ FIRST, SEEDS = 200, 200  # a stretch in which all that is asked for below happen
 ACTS = (
     *("ingest", "ingest again", "backfill", "backfill again", "manual", "rewind", "quiet ingest", "advice followed"),
     *("partial rewind", "run until a named offset"),
-    *("kill before", "kill after", "fail before", "fail after", "conflict", "resent"),
+    *("kill before", "kill after", "fail before", "fail after", "conflict", "resent", "late", "never lands"),
+    *("lands after its run", "lands beside another run", "lands while healing"),
+    *("lands: tables.commit", "lands: log.commit_group", "lands: tables.stage_held", "lands: tables.append_batches"),
+    *("lands: folder.begin", "lands: staging.files_for", "lands: staging.keep"),
     *("transaction committed", "transaction aborted", "markers", "late chunk", "repeated chunk", "bad record"),
     *(
         "conflicting chunk",
@@ -95,6 +98,15 @@ def test_a_seed_that_once_had_an_anomaly_has_none(seed: int) -> None:
     """In both, what was sent again doubled every time, in one until no run could read the log by its deadline. Since it
     does not, they are other histories; what else 5185 showed is done on purpose below."""
     assert [str(a) for a in check_seed(seed)] == []
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="a verification says 'outside' of a row that differs (event 1044, w5): whether product or checker is wrong "
+    "about what lies beyond a position that an undo took back is not known yet",
+)
+def test_a_row_that_differs_is_not_told_as_outside() -> None:
+    assert [str(a) for a in check_seed(3043)] == []
 
 
 def test_what_is_sent_again_does_not_double_every_time() -> None:

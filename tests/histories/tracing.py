@@ -36,6 +36,8 @@ from tests.histories.events import (
     TopicMade,
     Undone,
 )
+from tests.histories.knowledge import Knowledge
+from tests.histories.late_events import GivenUp, Landed, Lands
 from tests.histories.table_events import CatalogSetBack
 from tests.model.rules import doubted, fenced, overtaken, projects, reconciles
 from tests.model.world import Group, Head, Place, Run
@@ -79,7 +81,7 @@ class Trace:
         self._group = Group(None, None)
         self._start = 0
         self._moments = [Moment(0, None, self._group, self._start)]
-        self._looked: dict[tuple[str, str], int] = {}
+        self._known = Knowledge()
         self._plans: dict[str, Planned] = {}
         self._reads: defaultdict[str, set[int]] = defaultdict(set)
         """By plan, what was landed of it."""
@@ -101,11 +103,14 @@ class Trace:
     def _take(self, event: Event) -> None:
         match event:
             case Started():
-                self._looked |= {(event.run, what): self._at for what in ("topic", "head", "group", "abandoned")}
+                for what in ("topic", "head", "group", "abandoned"):
+                    self._known.note(event.run, what, self._at)
             case Ended(reason="DataLost"):
                 self._ended(event)
             case Looked():
-                self._looked[event.run, event.what] = self._at
+                self._known.note(event.run, event.what, self._at)
+            case GivenUp() | Lands() | Landed():
+                self._known.take(event, self._at)
             case Planned():
                 self._planned(event)
             case Read() if event.partition == self.partition:
@@ -249,7 +254,7 @@ class Trace:
         """A step looks first whether its plan was abandoned, and reads slice after slice."""
         there = self._was_there(event.run, event.start, since="abandoned")
         self._must(there, f"{event.start} is read, which the log had no more")
-        self._looked[event.run, "abandoned"] = self._at
+        self._known.note(event.run, "abandoned", self._at)
         self._reads[event.plan_id].update(range(event.start, event.end))
 
     def _was_there(self, run: str, offset: int, *, since: str = "topic") -> bool:
@@ -271,10 +276,12 @@ class Trace:
 
     def _since(self, run: str, *what: str) -> list[Moment]:
         """All that a run can have seen since its last look; of several kinds since the first of these. Who plans looks
-        at the topic, then at the head, and perhaps at that once more without going by it."""
-        since = min(self._looked.get((run, one), 0) for one in what)
+        at the topic, then at the head, and perhaps at that once more without going by it. What lands late rests on
+        nothing that came after it was sent."""
+        since = min(self._known.last(run, one, never=0) for one in what)
+        until = self._at if self._known.sent_at is None else self._known.sent_at
         before = [m for m in self._moments if m.at <= since][-1:]
-        return [*before, *(m for m in self._moments if m.at > since)]
+        return [*before, *(m for m in self._moments if since < m.at <= until)]
 
     def _did(self, step: str) -> None:
         self.steps[step] += 1

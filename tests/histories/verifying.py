@@ -52,7 +52,7 @@ class Verifying(Backfilling):
         limits = stream.limits.model_copy(update={"max_batch_bytes": Limits().max_batch_bytes})
         stream = stream.model_copy(update={"limits": limits})
         request = self.a_range()
-        with self.tampered() as changed:
+        with self.in_one_go(), self.tampered() as changed:
             call = partial(self.verified, stream, request)
             run = self.launch("verify", call, far=True, deadline=DEADLINE)
         if run.error is None:

@@ -113,8 +113,8 @@ class Witness:
     def _retained(self, partition: int, log_start: int) -> None:
         self.history.append(Retained(self._log.topic_id, partition, log_start))
 
-    def _truncated(self, partition: int, end: int) -> None:
-        self.history.append(Truncated(self._log.topic_id, partition, end))
+    def _truncated(self, partition: int, end: int, backup: bool) -> None:
+        self.history.append(Truncated(self._log.topic_id, partition, end, backup))
 
     def _lost(self, partition: int, offset: int) -> None:
         self.history.append(LostOffset(self._log.topic_id, partition, offset))

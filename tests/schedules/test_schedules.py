@@ -13,13 +13,15 @@ from tests.histories.seeded_bugs.of_heads import (
     a_rewind_keeps_the_generation,
     the_fence_lets_everybody_through,
 )
+from tests.histories.seeded_bugs.of_requests import (
+    a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after,
+)
 from tests.schedules.along import Along
 from tests.schedules.explore import Bounds, explore
 from tests.schedules.odometer import Odometer
 from tests.schedules.played import Played, already, play
 from tests.schedules.scenarios import SCENARIOS
 from tests.wrong_products import (
-    a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after,
     a_conflict_after_two_commits_without_an_answer_is_taken_for_ones_own,
     a_preview_holds_in_every_generation,
     a_preview_is_worked_out_anew,
