@@ -24,7 +24,7 @@ from wavestitch.contracts.errors import Transient
 MOMENTS = (*BETWEEN, "after a later batch", "after a rewind", "after a reset", "after all", "never")
 _OFFSET_COMMIT = 8
 _SECONDS = 60
-_PATIENCE = 2.0
+_DEADLINE_S = 2.0
 """Seconds that a client waits for the answer to its commit."""
 
 
@@ -86,7 +86,7 @@ def _go_on(case: Case, plan_id: str | None, moment: str, land: Callable[[], None
 def _gives_up(case: Case, proxies: Proxies) -> str:
     """The plan of a run whose last request is not answered."""
     deployment = case.whole.deployment
-    patient, vars(deployment)["log"] = deployment.log, KafkaLog(deployment.kafka, deadline=_PATIENCE)
+    patient, vars(deployment)["log"] = deployment.log, KafkaLog(deployment.kafka, deadline=_DEADLINE_S)
     try:
         ended = case.run(between={"publish": lambda: _keep(proxies)})
     finally:
