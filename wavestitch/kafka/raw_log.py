@@ -23,7 +23,7 @@ from wavestitch.kafka.cluster_addresses import ask_cluster
 from wavestitch.kafka.connection import Connection, Disconnected
 from wavestitch.kafka.kafka_errors import is_passing, translate
 from wavestitch.kafka.kafka_python import consumer
-from wavestitch.kafka.raw_batches import OtherFormat, RawBatch, first_batch, head_of, split_batches
+from wavestitch.kafka.raw_batches import OtherFormat, RawBatch, first_batch, offsets_of, split_batches
 
 T = TypeVar("T")
 
@@ -111,7 +111,7 @@ class RawLog:
 
         def fetch(offset: Offset, most_bytes: int, /) -> RawFetch:
             found = self.fetch(partition, offset, most_bytes=most_bytes)
-            return RawFetch([head_of(batch, where=where) for batch in found.batches], found.aborted)
+            return RawFetch([offsets_of(batch, where=where) for batch in found.batches], found.aborted)
 
         return fetch
 
