@@ -74,14 +74,14 @@ def scan_batches(
         epoch = start_epoch
         while delivery.reached < slice_.end:
             got = _fetch(raw, slice_, delivery.reached, epoch)
-            epoch = None
             if not got.batches:
                 if silence.is_over:
                     raise ScanFailed(Why.IDLE, delivery.reached, None)
                 continue  # the broker itself waits before it sends nothing
-            behind = got.batches[-1].end
-            if behind < slice_.end:
-                raw.ask_ahead(slice_.partition, behind, most_bytes=_FETCH_BYTES)
+            last = got.batches[-1]
+            epoch = epoch_of(last)
+            if last.end < slice_.end:
+                raw.ask_ahead(slice_.partition, last.end, most_bytes=_FETCH_BYTES, last_epoch=epoch)
             hand_over(got, delivery, silence, where=where)
     return delivery.holes.close(slice_.end)
 
@@ -103,6 +103,11 @@ def hand_over(got: Fetched, delivery: Delivery, silence: Silence, *, where: str)
             silence.pass_over(batch)
     if delivery.flush():
         silence.wait_anew()
+
+
+def epoch_of(batch: RawBatch) -> LeaderEpoch | None:
+    """What the next fetch is held against: a log that was cut off below what was read so far says no more."""
+    return LeaderEpoch(batch.leader_epoch) if batch.leader_epoch >= 0 else None
 
 
 def _fetch(raw: RawLog, slice_: OffsetRange, offset: Offset, epoch: LeaderEpoch | None) -> Fetched:

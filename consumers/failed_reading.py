@@ -59,6 +59,15 @@ def explain_failure(log: Log, source: Source, slice_: OffsetRange, failed: ScanF
             partition=slice_.partition,
             offsets=[[ends.high_watermark, slice_.end]],
         )
+    if failed.error is not None and _is_truncation(failed.error) and failed.position > slice_.start:
+        return Transient(
+            f"{where}: the log was cut off before offset {failed.position} after it had been read up to there, while "
+            "it was read, and written anew (an unclean leader election?). Nothing was kept; try again, or plan again, "
+            "which looks whether it is the log that was read",
+            topic=source.topic,
+            partition=slice_.partition,
+            position=failed.position,
+        )
     if failed.error is not None and _is_truncation(failed.error):
         return DataLost(
             f"{where}: the log was cut off before {slice_.start} after it had been read up to there, and written anew "

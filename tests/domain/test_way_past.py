@@ -63,6 +63,20 @@ def test_a_log_that_was_cut_off_under_the_reading_and_grew_again_is_read_again(c
     assert "offset 4 was not in the log when it was asked for" in found.message
 
 
+@pytest.mark.parametrize("kind", READING)
+def test_a_log_that_was_cut_off_below_what_was_read_of_a_slice_is_read_again(kind: PlanKind) -> None:
+    """Where it was cut off is not looked for: the next attempt holds the start of the slice against the log."""
+    log = FakeLog(partitions=2)
+    for n in range(10):
+        log.append(Partition(1), CLOCK_MS, *letter("w", n, b"ab", meta=metadata(CLOCK_MS), count=10))
+    source = Source("waves", "waves", log.topic("waves").topic_id, "waves-batches", 1, kind)
+    cut = ScanFailed(Why.LOG_ERROR, 4, KafkaError(KafkaError._LOG_TRUNCATION))
+    found = explain_failure(log, source, SLICE, cut)
+    assert isinstance(found, Transient)
+    assert "cut off before offset 4 after it had been read up to there, while it was read" in found.message
+    assert "Nothing was kept; try again" in found.message
+
+
 @pytest.mark.parametrize("cause", BREAKS)
 def test_an_ingest_is_led_past_by_a_rewind_of_the_one_partition_that_is_in_its_way(cause: str) -> None:
     said = advice(cause, PlanKind.INGEST)

@@ -24,7 +24,7 @@ from wavestitch.contracts.errors import Transient
 MOMENTS = (*BETWEEN, "after a later batch", "after a rewind", "after a reset", "after all", "never")
 _OFFSET_COMMIT = 8
 _SECONDS = 60
-_DEADLINE_S = 2.0
+_DEADLINE = 2.0
 """Seconds that a client waits for the answer to its commit."""
 
 
@@ -86,11 +86,11 @@ def _go_on(case: Case, plan_id: str | None, moment: str, land: Callable[[], None
 def _gives_up(case: Case, proxies: Proxies) -> str:
     """The plan of a run whose last request is not answered."""
     deployment = case.whole.deployment
-    patient, vars(deployment)["log"] = deployment.log, KafkaLog(deployment.kafka, deadline=_DEADLINE_S)
+    before, vars(deployment)["log"] = deployment.log, KafkaLog(deployment.kafka, deadline=_DEADLINE)
     try:
         ended = case.run(between={"publish": lambda: _keep(proxies)})
     finally:
-        vars(deployment)["log"] = patient
+        vars(deployment)["log"] = before
         _pass_on(proxies)
     assert isinstance(ended.error, Transient), ended
     return ended.plan_id

@@ -21,6 +21,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 
+from spark_apps.start_archive import archived_start
 from tests.conftest import CACHE, ROOT
 from tests.faults.campaign_account import Run, add_case, forget_failed, read_classes
 from tests.faults.campaign_report import write_report
@@ -60,6 +61,8 @@ class Provisions:
 def provided(need: Need) -> Iterator[Provisions]:
     """Start what all classes of a need share, and stop it."""
     java_home = find_java(CACHE)
+    # Else the first case of a new cache makes it: 70 s beside other work, and more than a case may have beside much.
+    archived_start(cache=CACHE, java_home=java_home, say=_say)
     jars = cached_jars(KAFKA, cache_dir=CACHE, java_home=java_home, say=_say)
     if need is Need.BROKER:
         folder = STATE / "kafka"

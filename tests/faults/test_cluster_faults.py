@@ -9,15 +9,19 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import NewTopic
 
+from consumers import batch_scan
 from consumers.log_view import KafkaLog
+from consumers.range_scan import Source
+from consumers.slice_reader import read_slice
 from tests.broker.reading_rig import Sender
+from tests.builders.ranges import span
 from tests.builders.recordings import cut, recordings
 from tests.builders.streams import make_stream
 from tests.conftest import ROOT
@@ -138,7 +142,21 @@ def test_the_check_of_a_node_that_is_alone_of_three_says_that_it_takes_nothing(c
     assert set(cluster.admin.list_topics(timeout=10).topics) == topics
 
 
-def test_a_log_that_an_unclean_election_cut_off_says_where_what_was_read_ends(cluster: Cluster) -> None:
+def once_so_many(records: int, act: Callable[[], None]) -> Callable[[int, int], None]:
+    """What hears of records, and acts when it has heard of so many."""
+    left = [records]
+
+    def hear(more: int, _: int) -> None:
+        before, left[0] = left[0], left[0] - more
+        if before > 0 >= left[0]:
+            act()
+
+    return hear
+
+
+def test_a_log_that_an_unclean_election_cut_off_says_where_what_was_read_ends(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where it was written anew to the very position: by the leader epoch, which the client cannot ask for."""
     topic, ahead, behind = f"cut-{uuid.uuid4().hex[:6]}", 1, 2
     log, admin, stream = KafkaLog(KafkaSettings(cluster.bootstrap)), cluster.admin, make_stream(topic=topic)
@@ -151,14 +169,32 @@ def test_a_log_that_an_unclean_election_cut_off_says_where_what_was_read_ends(cl
         settled(lambda: cluster.in_sync(topic, 0) == {ahead, behind})
         cluster.stop(behind)
         settled(lambda: cluster.in_sync(topic, 0) == {ahead})
-        Sender(cluster.bootstrap, topic).send(3)
+        last = Sender(cluster.bootstrap, topic)
+        for _ in range(3):  # a batch each
+            last.send(1)
         read = log.ends(topic, [Partition(0)])[Partition(0)]
         position = {Partition(0): Position(read.stable_end, leader_epoch=read.leader_epoch)}
         assert find_cuts(topic, position, {Partition(0): read}, log) == {}
-        cluster.kill(ahead)
-        cluster.start(behind)
-        settled(lambda: elected(cluster, topic, behind))
-        Sender(cluster.bootstrap, topic).send(3)
+
+        def cut_off() -> None:
+            cluster.kill(ahead)
+            cluster.start(behind)
+            settled(lambda: elected(cluster, topic, behind))
+            Sender(cluster.bootstrap, topic).send(3)
+
+        # In the middle of a slice, of which more was read than is left.
+        monkeypatch.setattr(batch_scan, "_FETCH_BYTES", 1)
+        source = Source("ecg", topic, log.topic(topic).topic_id, "g", 60.0)
+        with pytest.raises(Transient, match=r"cut off before offset [67] after it had been read up to there"):
+            read_slice(
+                span(0, 0, 8),
+                settings=KafkaSettings(cluster.bootstrap),
+                source=source,
+                log=log,
+                folder=tmp_path,
+                careful=True,
+                on_batch=once_so_many(6, cut_off),
+            )
         log = KafkaLog(KafkaSettings(cluster.bootstrap))  # the other one has to learn who leads
         now = log.ends(topic, [Partition(0)])[Partition(0)]
         assert (read.stable_end, now.stable_end) == (8, 8)

@@ -22,7 +22,7 @@ from wavestitch.contracts.record_batches import AbortedTransaction, told_apart
 from wavestitch.contracts.record_columns import find_records
 from wavestitch.kafka.inflate import Uninflatable, inflated, inflated_whole
 from wavestitch.kafka.kafka_python import calc_crc32c
-from wavestitch.kafka.raw_batches import head_of, split_batches
+from wavestitch.kafka.raw_batches import offsets_of, split_batches
 
 _HEAD = struct.Struct(">qiibIhiqqqhii")
 _CRC_FROM = 21
@@ -77,7 +77,7 @@ def written_batch(data: bytes) -> None:
         body = compressed(str(_CODECS[codec]), bytes(raw[_HEAD.size :]))
         raw = bytearray(_batch(0, codec, len(wanted) - 1, 1000, 1000 + len(wanted) - 1, len(wanted), body))
     (batch,) = split_batches(memoryview(raw), where=_WHERE)
-    assert not head_of(batch, where=_WHERE).missing
+    assert not offsets_of(batch, where=_WHERE).missing
     found = list(records_of(batch, span(0, 0, 1000), Offset(0)))
     assert [(m.offset(), m.timestamp()[1]) for m in found] == [(n, 1000 + n) for n in range(len(wanted))]
     assert [(m.key(), m.value(), m.headers() or []) for m in found] == wanted
@@ -103,7 +103,7 @@ def _read(data: bytes) -> None:
     with bounded_memory():
         try:
             batches = list(split_batches(memoryview(data), where=_WHERE))
-            heads = [head_of(batch, where=_WHERE) for batch in batches]
+            heads = [offsets_of(batch, where=_WHERE) for batch in batches]
         except (Terminal, Refused) as error:
             check_sentence(error.message)
             return

@@ -115,7 +115,7 @@ _OF_SPARK = ("assignment", "gathering", "stitched_rows", "outcome", "landed_payl
 _CONSUMERS: dict[str, tuple[str, ...]] = {
     "range_scan": _unit("record_sink", "complaints", "careful_scan"),
     "record_sink": _unit("record_columns", "record_sink", "careful_scan", "landing"),
-    "batch_scan": _unit("record_columns", "batch_scan", "careful_scan", "raw_batches"),
+    "batch_scan": _unit("record_columns", "batch_scan", "careful_scan", "raw_batches", "cut_while_read"),
     "byte_budget": _unit("record_columns", "careful_scan"),
     "group_state": _unit("group_state"),
     "landing": _LANDS,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.security.certificates import make_certificates
-from wavestitch.contracts.errors import Terminal
+from wavestitch.contracts.errors import BadInput, Terminal
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.connection import Connection, Disconnected
 
@@ -35,3 +35,15 @@ def test_our_own_connection_says_that_nobody_vouches_for_the_broker_and_not_that
             Connection(KafkaSettings(f"{host}:{port}", options), host, port, deadline=time.monotonic() + 10)
     with pytest.raises(Disconnected):
         Connection(KafkaSettings(f"{host}:{port}", options), host, port, deadline=time.monotonic() + 10)
+
+
+def test_a_connection_that_comes_to_no_tls_is_closed_at_once_and_not_by_who_clears_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        host, port = listening.getsockname()
+        settings = KafkaSettings(f"{host}:{port}", {"security.protocol": "ssl", "ssl.sigalgs.list": "RSA+SHA256"})
+        with pytest.raises(BadInput, match=r"ssl\.sigalgs\.list") as held:
+            Connection(settings, host, port, deadline=time.monotonic() + 10)
+        with listening.accept()[0] as plain:
+            plain.settimeout(10)
+            assert plain.recv(1) == b""
+        assert held.tb is not None  # as long as that is there, so is all that was at work

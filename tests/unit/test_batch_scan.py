@@ -13,6 +13,7 @@ from tests.builders.raw_batches import (
     FAR,
     Sent,
     batch_of,
+    raw_batch,
     side_by_side,
     waveform,
 )
@@ -52,6 +53,16 @@ def test_a_slice_whose_last_offsets_lie_between_two_batches_comes_to_its_end() -
     assert delivery.reached == 50
     assert taken == list(range(40))
     assert delivery.holes.close(Offset(50)) == [(40, 50)]
+
+
+def test_nothing_behind_the_end_of_a_slice_is_looked_into() -> None:
+    """What a cleaner has been at is found by inflating all of it: that is nobody's work but of who reads it."""
+    letters = waveform("w", 40)
+    first = batch_of([Sent(r, n, 1000) for n, r in enumerate(letters)])
+    behind = raw_batch(b"no gzip", base=40, attributes=1, delta=99, records=3)
+    delivery, silence, taken = delivery_of(span(0, 0, 40))
+    hand_over(Fetched([first, behind], [], 140), delivery, silence, where="here")
+    assert (delivery.reached, taken) == (40, list(range(40)))
 
 
 def test_a_slice_before_the_first_batch_that_is_left_is_a_hole() -> None:

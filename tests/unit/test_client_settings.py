@@ -153,6 +153,34 @@ def test_an_address_without_host_and_port_is_refused(bootstrap: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("bootstrap", "protocol", "bare"),
+    [
+        ("PLAINTEXT://a:1", "plaintext", "a:1"),
+        ("a:1,plaintext://[::1]:2", "PLAINTEXT", "a:1,[::1]:2"),
+        ("SSL://a:1,ssl://b:2", "ssl", "a:1,b:2"),
+    ],
+)
+def test_an_address_may_begin_with_the_protocol_as_the_client_takes_it(
+    bootstrap: str, protocol: str, bare: str
+) -> None:
+    settings = KafkaSettings(bootstrap, {"security.protocol": protocol})
+    assert settings.bootstrap == bare
+    assert consumer_config(settings, group="g", isolation="read_committed")["bootstrap.servers"] == bare
+
+
+@pytest.mark.parametrize("address", ["SSL://a:1", "http://a:1", "SASL_PLAINTEXT://127.0.0.1:1"])
+def test_an_address_of_another_protocol_which_the_client_would_leave_out_is_refused(address: str) -> None:
+    with pytest.raises(BadInput, match=r"nobody would be asked there; write host:port"):
+        KafkaSettings(f"a:1,{address}")
+
+
+@pytest.mark.parametrize("bootstrap", ["PLAINTEXT://", "PLAINTEXT://a", "a:1,PLAINTEXT://"])
+def test_behind_the_protocol_there_are_host_and_port(bootstrap: str) -> None:
+    with pytest.raises(BadInput, match="several with commas between them"):
+        KafkaSettings(bootstrap)
+
+
+@pytest.mark.parametrize(
     ("protocol", "key"),
     [
         (None, "sasl.password"),

@@ -7,10 +7,11 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
@@ -30,11 +31,13 @@ NONE = r"no connection to the broker at .*; is it up"
 
 
 class Peer:
-    """A listener on loopback that answers each kind of request as it is told, and others never; counts who came."""
+    """A listener on loopback that answers each kind of request as it is told, and others never; counts who came.
+    `frames`: what it was asked."""
 
     def __init__(self, answers: dict[int, Any] | None = None) -> None:
         self.answers = answers or {}
         self.came = 0
+        self.frames: list[bytes] = []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self.listener.getsockname()[1])
         self.address = f"127.0.0.1:{self.port}"
@@ -50,10 +53,11 @@ class Peer:
             threading.Thread(target=self._talk, args=(client,), daemon=True).start()
 
     def _talk(self, client: socket.socket) -> None:
-        with client, client.makefile("rb") as stream:
+        with suppress(OSError), client, client.makefile("rb") as stream:
             while size := stream.read(4):
                 frame = stream.read(int.from_bytes(size, "big"))
                 kind, version, number = struct.unpack_from(">hhi", frame)
+                self.frames.append(frame)
                 if kind in self.answers:
                     body = struct.pack(">i", number) + b"\0" * (kind in _FLEXIBLE)
                     body += bytes(self.answers[kind].encode(version=version))
@@ -72,14 +76,14 @@ def peers() -> Iterator[Any]:
         yield make
 
 
-def brokers(host: str, port: int, **more: Any) -> Any:
+def brokers(host: str, port: int, *, epoch: int = 0, **more: Any) -> Any:
     known = metadata.MetadataResponse
     topic = known.MetadataResponseTopic
     part = topic.MetadataResponsePartition(
         error_code=0,
         partition_index=0,
         leader_id=1,
-        leader_epoch=0,
+        leader_epoch=epoch,
         replica_nodes=[1],
         isr_nodes=[1],
         offline_replicas=[],
@@ -157,6 +161,100 @@ def test_an_answer_that_lacks_what_brokers_say_is_told_as_none(lacks: str, peers
         for one in ("an epoch",) if _EPOCH in odd else ("fetch", "the first batches"):
             with pytest.raises(Transient, match=r"[Tt]ry again"):
                 ask[one]()
+
+
+def fetched(code: int = 0, topic: str = "waves") -> Any:
+    """Nothing of partition 0, or an error."""
+    found = consumer.FetchResponse.FetchableTopicResponse
+    part = found.PartitionData(
+        partition_index=0,
+        error_code=code,
+        high_watermark=0,
+        last_stable_offset=0,
+        log_start_offset=0,
+        aborted_transactions=None,
+        preferred_read_replica=-1,
+        records=None,
+    )
+    responses = [found(topic=topic, partitions=[part])]
+    return consumer.FetchResponse[12](throttle_time_ms=0, error_code=0, session_id=0, responses=responses)
+
+
+def epoch_refused(code: int) -> Any:
+    known = consumer.OffsetForLeaderEpochResponse
+    part = known.OffsetForLeaderTopicResult.EpochEndOffset(error_code=code, partition=0, leader_epoch=-1, end_offset=-1)
+    topics = [known.OffsetForLeaderTopicResult(topic="waves", partitions=[part])]
+    return known[3](throttle_time_ms=0, topics=topics)
+
+
+@pytest.mark.parametrize("code", [KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.FENCED_LEADER_EPOCH])
+def test_who_is_refused_until_the_time_is_up_says_so(code: int, peers: Any) -> None:
+    peer = peers()
+    peer.answers = {
+        _METADATA: brokers("127.0.0.1", peer.port),
+        _FETCH: fetched(code),
+        _EPOCH: epoch_refused(code),
+    }
+    with RawLog(KafkaSettings(peer.address), "waves", deadline=0.3) as raw:
+        for ask in (
+            lambda: raw.fetch(Partition(0), Offset(0), most_bytes=100),
+            lambda: raw.batches_at({Partition(0): Offset(0)}),
+            lambda: raw.epoch_end(Partition(0), LeaderEpoch(0)),
+        ):
+            with pytest.raises(Transient, match=KafkaError(code).name()):
+                ask()
+
+
+def test_a_refusal_before_a_broker_was_gone_is_told_with_that(peers: Any) -> None:
+    peer = peers()
+    peer.answers = {_METADATA: brokers("127.0.0.1", peer.port), _FETCH: fetched(KafkaError.LEADER_NOT_AVAILABLE)}
+    with RawLog(KafkaSettings(peer.address), "waves", deadline=1.0) as raw:
+        fetch = raw._fetch
+
+        def gone(*given: Any, **more: Any) -> Any:
+            found = fetch(*given, **more)
+            peer.answers = {}
+            return found
+
+        raw._fetch = gone  # type: ignore[method-assign]
+        with pytest.raises(Disconnected, match=r"gave no answer: .*the last answer before: .*LEADER_NOT_AVAILABLE"):
+            raw.fetch(Partition(0), Offset(0), most_bytes=100)
+
+
+def test_who_named_a_leader_that_is_none_is_not_asked_alone(peers: Any) -> None:
+    """One that is cut off from whoever elects them would name it for ever."""
+    behind, leads = peers(), peers()
+    behind.answers = {
+        _METADATA: brokers("127.0.0.1", behind.port, epoch=6),
+        _FETCH: fetched(KafkaError.NOT_LEADER_FOR_PARTITION),
+    }
+    leads.answers = {_METADATA: brokers("127.0.0.1", leads.port, epoch=7), _FETCH: fetched()}
+    with RawLog(KafkaSettings(f"{behind.address},{leads.address}"), "waves", deadline=30) as raw:
+        assert raw.fetch(Partition(0), Offset(0), most_bytes=100).batches == []
+
+
+def test_a_leader_is_asked_as_the_one_of_the_newest_epoch_that_was_heard_of(peers: Any) -> None:
+    """So one that is none any more, or is again, refuses instead of answering from another log."""
+    peer = peers()
+    with RawLog(KafkaSettings(peer.address), "waves", deadline=30) as raw:
+        for said in (7, 6):
+            peer.answers = {_METADATA: brokers("127.0.0.1", peer.port, epoch=said), _FETCH: fetched()}
+            raw._leaders.clear()
+            raw.fetch(Partition(0), Offset(0), most_bytes=100)
+        peer.answers |= {_EPOCH: epoch_refused(0)}
+        assert raw.epoch_end(Partition(0), LeaderEpoch(3)) is None
+    asked = [frame for frame in peer.frames if int.from_bytes(frame[:2]) in (_FETCH, _EPOCH)]
+    assert [struct.pack(">ii", 0, 7) in frame for frame in asked] == [True] * 3
+
+
+def test_what_is_said_of_another_topic_is_no_answer(peers: Any) -> None:
+    peer = peers()
+    peer.answers = {_METADATA: brokers("127.0.0.1", peer.port), _FETCH: fetched(topic="others")}
+    with RawLog(KafkaSettings(peer.address), "waves", deadline=0.2) as raw:
+        with pytest.raises(Transient, match="no answer to a FetchRequest"):
+            raw.fetch(Partition(0), Offset(0), most_bytes=100)
+        with pytest.raises(Transient, match="no record batch came"):
+            raw.batches_at({Partition(0): Offset(0)})
 
 
 def test_an_address_of_a_host_that_swallows_everything_takes_no_other_one_s_time(

@@ -45,7 +45,9 @@ class Wire:
         sent = request.max_bytes - left
         self.sent += sent
         self.now += 0.002 + sent / self.rate
-        return SimpleNamespace(error_code=0, responses=[SimpleNamespace(partitions=parts)], throttle_time_ms=0)
+        return SimpleNamespace(
+            error_code=0, responses=[SimpleNamespace(topic="waves", partitions=parts)], throttle_time_ms=0
+        )
 
     def told(self) -> AbstractContextManager[None]:
         return nullcontext()

@@ -19,7 +19,7 @@ from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.record_batches import AllBut
 from wavestitch.kafka.inflate import Uninflatable, inflated
 from wavestitch.kafka.kafka_python import calc_crc32c
-from wavestitch.kafka.raw_batches import RawBatch, head_of, split_batches
+from wavestitch.kafka.raw_batches import RawBatch, head_of, offsets_of, split_batches
 
 _HEAD = struct.Struct(">qiibIhiqqqhii")
 _WHERE = "topic t partition 0"
@@ -63,7 +63,7 @@ def test_a_batch_of_offsets_that_cannot_be_is_refused(data: bytes) -> None:
 
 def test_a_batch_that_claims_two_thousand_million_offsets_takes_no_memory_for_them() -> None:
     with bounded_memory(64 << 10):
-        head = head_of(one(written(delta=2**31 - 1)), where=_WHERE)
+        head = offsets_of(one(written(delta=2**31 - 1)), where=_WHERE)
         assert len(head.missing) == 2**31 - 2
         assert [o in head.missing for o in (4, 5, 6, 7, 2**31 + 4, 2**31 + 5)] == [
             False,
@@ -80,7 +80,7 @@ def test_records_out_of_order_are_never_taken_for_others() -> None:
     found = list(records_of(batch, span(0, 5, 7), Offset(5)))
     assert [m.offset() for m in found] == sorted({m.offset() for m in found})
     with pytest.raises(Terminal, match="not in order"):
-        head_of(one(written(body=two_records(1, 0), delta=3)), where=_WHERE)
+        offsets_of(one(written(body=two_records(1, 0), delta=3)), where=_WHERE)
 
 
 @pytest.mark.parametrize("body", [b"", b"\x20", b"\x20\x00\x00\x00\x08\x00", b"\xff" * 20])

@@ -89,10 +89,11 @@ class KafkaSettings:
     token: str | None = None
 
     def __post_init__(self) -> None:
-        if not _BOOTSTRAP.fullmatch(self.bootstrap):
-            raise BadInput(f"Kafka's address is {self.bootstrap!r}; write host:port, several with commas between them")
         for key, value in self.options.items():
             _check_option(key, value)
+        object.__setattr__(self, "bootstrap", _without_protocol(self.bootstrap, self.protocol))
+        if not _BOOTSTRAP.fullmatch(self.bootstrap):
+            raise BadInput(f"Kafka's address is {self.bootstrap!r}; write host:port, several with commas between them")
         _check_protocol(self.bootstrap, self.options)
         _check_token(self.token, self.options)
         # A copy: what the caller does to its own mapping afterwards was not checked. (Pickles, unlike a proxy.)
@@ -158,6 +159,21 @@ def _client_config(settings: KafkaSettings, on_error: Callable[[Any], None] | No
     if on_error is not None:
         config["error_cb"] = on_error
     return config
+
+
+def _without_protocol(bootstrap: str, protocol: str) -> str:
+    """`SSL://host:port` without that, as the client takes it. One of another protocol it would just leave out."""
+    plain = []
+    for address in bootstrap.split(","):
+        said, _, bare = address.rpartition("://")
+        if said and said.lower() != protocol:
+            raise BadInput(
+                f"Kafka's address is {address!r}, and security.protocol is {protocol!r}: nobody would be asked there; "
+                "write host:port, or correct one of the two",
+                key="security.protocol",
+            )
+        plain.append(bare)
+    return ",".join(plain)
 
 
 def _check_protocol(bootstrap: str, options: Mapping[str, str]) -> None:

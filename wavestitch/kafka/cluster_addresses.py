@@ -18,13 +18,15 @@ _answered: dict[str, str] = {}
 
 
 def ask_cluster(
-    settings: KafkaSettings, topics: Sequence[str], *, until: float
+    settings: KafkaSettings, topics: Sequence[str], *, until: float, anew: bool = False
 ) -> tuple[dict[int, tuple[str, int]], Any]:
     """All brokers as they advertise themselves, and what is known of the topics, in that order; from the first one that
-    answers. Who is only slow is asked once more, with its share of all the time that is left. Raises `Disconnected`
-    with what each of them said."""
-    last = _answered.get(settings.bootstrap)
-    addresses = sorted(settings.bootstrap.split(","), key=lambda address: address != last)
+    answers. Who is only slow is asked once more, with its share of all the time that is left. `anew`: what was said
+    last is not so, who said it is asked last. Raises `Disconnected` with what each of them said."""
+    addresses = settings.bootstrap.split(",")
+    if (last := _answered.get(settings.bootstrap)) is not None:
+        first = addresses.index(last) + anew
+        addresses = addresses[first:] + addresses[:first]
     heard: dict[str, str] = {}
     for most in (_FIRST_SECONDS, float("inf")) if len(addresses) > 1 else (float("inf"),):
         for n, address in enumerate(addresses):

@@ -45,12 +45,7 @@ class Connection:
         if protocol == "sasl_plaintext" and not is_loopback(self.where):
             raise login_would_leave(self.where)
         try:
-            family = settings.options.get("broker.address.family", "any")
-            self._socket = reach(host, port, family=family, until=deadline)
-            self._socket.settimeout(self._left())
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if protocol.endswith("ssl"):
-                self._socket = connect_tls(self._socket, settings.options, host=host)
+            self._socket = self._open(settings, host, port)
         except ssl.SSLCertVerificationError as error:
             raise Terminal(
                 f"the broker at {self.where} is not spoken to: {error.verify_message or error}; check certificates and "
@@ -64,6 +59,18 @@ class Connection:
                 self._log_in(settings)
         except BaseException:
             self.close()
+            raise
+
+    def _open(self, settings: KafkaSettings, host: str, port: int) -> socket.socket:
+        """A way to the broker; where it is none in the end, none is left open."""
+        family = settings.options.get("broker.address.family", "any")
+        plain = reach(host, port, family=family, until=self._until)
+        try:
+            plain.settimeout(self._left())
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connect_tls(plain, settings.options, host=host) if settings.protocol.endswith("ssl") else plain
+        except BaseException:
+            plain.close()
             raise
 
     def __enter__(self) -> Self:

@@ -6,7 +6,8 @@ Format 2 alone (Kafka 0.11 and later). What ends in the middle of a batch is lef
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from wavestitch.contracts.errors import Refused, Terminal
@@ -94,22 +95,28 @@ class OtherFormat(Exception):
 
 
 def head_of(batch: RawBatch, *, where: str) -> RecordBatch:
-    """What the batch says of its offsets. Raises `Terminal` where the head is not what was written."""
+    """What the batch says of itself, without a look at its records: `missing` is left empty. Raises `Terminal` where
+    the head is not what was written."""
     control = _control(batch, where) if batch.attributes & DefaultRecordBase.CONTROL_MASK else None
-    missing: Collection[int] = ()
-    if control is None and batch.records != batch.last_offset_delta + 1:
-        try:
-            missing = AllBut(batch.base_offset, batch.end, _offsets(batch))
-        except Uninflatable as error:
-            raise Terminal(f"{where}: the record batch at offset {batch.base_offset}: {error.message}") from None
     return RecordBatch(
         batch.base_offset,
         batch.end,
         batch.producer_id,
         bool(batch.attributes & DefaultRecordBase.TRANSACTIONAL_MASK),
         control,
-        missing,
     )
+
+
+def offsets_of(batch: RawBatch, *, where: str) -> RecordBatch:
+    """The same, and which offsets have no record any more: of what a cleaner has been at all records are inflated.
+    Raises `Terminal`, too, where they are not in order."""
+    head = head_of(batch, where=where)
+    if head.control is not None or batch.records == batch.last_offset_delta + 1:
+        return head
+    try:
+        return replace(head, missing=AllBut(batch.base_offset, batch.end, _offsets(batch)))
+    except Uninflatable as error:
+        raise Terminal(f"{where}: the record batch at offset {batch.base_offset}: {error.message}") from None
 
 
 def _control(batch: RawBatch, where: str) -> Control:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -23,7 +23,7 @@ from wavestitch.kafka.cluster_addresses import ask_cluster
 from wavestitch.kafka.connection import Connection, Disconnected
 from wavestitch.kafka.kafka_errors import is_passing, translate
 from wavestitch.kafka.kafka_python import consumer
-from wavestitch.kafka.raw_batches import OtherFormat, RawBatch, first_batch, head_of, split_batches
+from wavestitch.kafka.raw_batches import OtherFormat, RawBatch, first_batch, offsets_of, split_batches
 
 T = TypeVar("T")
 
@@ -35,7 +35,6 @@ _LEAST_BATCH, _AT_ONCE = 16 << 10, 4 << 20
 """So many bytes of each partition are asked for at first, where one batch is wanted; and of all of them at once."""
 _WAIT_MS = 500
 _PAUSE_SECONDS = 0.05
-_MOVED = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.FENCED_LEADER_EPOCH)
 
 
 class Throttled(Exception):
@@ -82,6 +81,9 @@ class Asked(NamedTuple):
 class RawLog:
     """Fetches of one topic. Use as a context manager: leaving it closes the connections.
 
+    Who leads is asked by the leader epoch that we know of: a broker that knows of another one refuses, and does not
+    answer from a log that it does not lead any more.
+
     `rack`: where `fetch` is at home: it goes to the replica that the leader names for that (KIP-392). One that says an
     error, or goes away, may only lag behind: from then on the leaders are asked.
     """
@@ -95,6 +97,8 @@ class RawLog:
         self._ahead: tuple[Connection, Asked] | None = None
         self._brokers: dict[int, tuple[str, int]] = {}
         self._leaders: dict[int, tuple[str, int]] = {}
+        self._epochs: dict[int, int] = {}
+        self._refused: dict[int, KafkaError] = {}
         self._connections: dict[tuple[str, int], Connection] = {}
 
     def __enter__(self) -> Self:
@@ -111,7 +115,7 @@ class RawLog:
 
         def fetch(offset: Offset, most_bytes: int, /) -> RawFetch:
             found = self.fetch(partition, offset, most_bytes=most_bytes)
-            return RawFetch([head_of(batch, where=where) for batch in found.batches], found.aborted)
+            return RawFetch([offsets_of(batch, where=where) for batch in found.batches], found.aborted)
 
         return fetch
 
@@ -120,32 +124,21 @@ class RawLog:
     ) -> Fetched:
         """Whole batches from the one on that holds `offset`; none where the committed log ends there.
 
-        `last_epoch`: leader epoch of the record before `offset`; a log that was cut off there raises `Diverged`.
+        `last_epoch`: leader epoch of what was read before `offset`; a log that was cut off there raises `Diverged`,
+        before anything behind it comes.
         Raises `OutOfRange`, `Transient` at the deadline, and `Terminal` or `Refused` where trying again cannot help.
         """
         where = f"topic {self._topic} partition {partition}"
         until = time.monotonic() + self._deadline
-        found: Any
-        while True:
-            try:
-                found = self._until_answered(
-                    lambda: self._fetch(partition, offset, most_bytes=most_bytes, last_epoch=last_epoch, until=until),
-                    until,
-                )
-            except Throttled as quota:
-                self._wait_out(quota, until, where)
-                continue
-            code = found.error_code
-            if not code:
-                break
-            if code == KafkaError.OFFSET_OUT_OF_RANGE:
-                raise OutOfRange(offset)
-            error = KafkaError(code)
-            if not is_passing(error) or time.monotonic() > until:
-                raise translate(error, f"fetching raw record batches of {where} from offset {offset}")
-            self._leaders.pop(partition, None)
-            time.sleep(_PAUSE_SECONDS)
-        if found.diverging_epoch is not None and found.diverging_epoch.epoch >= 0:
+        found = self._until_taken(
+            partition,
+            lambda: self._fetch(partition, offset, most_bytes=most_bytes, last_epoch=last_epoch, until=until),
+            until,
+            doing=f"fetching raw record batches of {where} from offset {offset}",
+        )
+        if found.error_code:
+            raise OutOfRange(offset)
+        if _diverges(found):
             raise Diverged(found.diverging_epoch.end_offset)
         batches = [b for b in split_batches(memoryview(found.records or b""), where=where) if b.end > offset]
         if not batches and found.records:
@@ -153,7 +146,9 @@ class RawLog:
         aborted = [AbortedTransaction(t.producer_id, t.first_offset) for t in found.aborted_transactions or ()]
         return Fetched(batches, aborted, found.last_stable_offset)
 
-    def ask_ahead(self, partition: Partition, offset: Offset, *, most_bytes: int) -> None:
+    def ask_ahead(
+        self, partition: Partition, offset: Offset, *, most_bytes: int, last_epoch: LeaderEpoch | None = None
+    ) -> None:
         """Have the broker send what a `fetch` of just this will ask for next, while what came is looked at.
 
         An error is told by that fetch, which then asks again.
@@ -162,7 +157,7 @@ class RawLog:
         replica = self._replicas.get(partition)
         try:
             broker = self._leader(partition, until) if replica is None else self._connect(replica, until)
-            asked = Asked({partition: offset}, {partition: most_bytes}, most_bytes, rack=self._rack)
+            asked = self._asked(partition, offset, most_bytes, last_epoch)
             if broker.waits_for_answer:
                 return
             broker.send(self._request(asked), deadline=until)
@@ -198,7 +193,7 @@ class RawLog:
                 p = min(left)
                 raise Transient(
                     f"topic {self._topic} partition {p}: no record batch came from offset {left[p]} within "
-                    f"{self._deadline:.0f} s; is its leader up? Try again",
+                    f"{self._deadline:.0f} s; is its leader up? Try again{self._said_of([p])}",
                     partition=p,
                 )
             try:
@@ -232,7 +227,7 @@ class RawLog:
             asked = Asked(starts, {p: most[p] for p in partitions}, _AT_ONCE, isolation=_UNCOMMITTED)
             answer = self._ask_for(asked, leader, until)
             with leader.told():
-                found.append({Partition(part.partition_index): part for part in answer.responses[0].partitions})
+                found.append(_parts_of(answer, self._topic))
         return found
 
     def _batch_in(
@@ -246,8 +241,9 @@ class RawLog:
             error = KafkaError(part.error_code)
             if not is_passing(error):
                 raise translate(error, f"fetching the record batch at offset {offset} of {where}")
-            self._leaders.pop(partition, None)
+            self._turn_from_leader(partition, error)
             return {}
+        self._refused.pop(partition, None)
         try:
             batch = first_batch(memoryview(part.records or b""), where=where)
         except OtherFormat:
@@ -259,24 +255,18 @@ class RawLog:
         is newer than all that it knows. Raises `Transient` at the deadline, `Terminal` or `Refused` as `fetch` does.
         """
         until = time.monotonic() + self._deadline
-        while True:
-            found: Any = self._until_answered(lambda: self._epoch_end(partition, epoch, until=until), until)
-            if not found.error_code:
-                return None if found.end_offset < 0 else Offset(found.end_offset)
-            error = KafkaError(found.error_code)
-            if not is_passing(error) or time.monotonic() > until:
-                doing = f"asking topic {self._topic} partition {partition} where leader epoch {epoch} ends"
-                raise translate(error, doing)
-            self._leaders.pop(partition, None)
-            time.sleep(_PAUSE_SECONDS)
+        doing = f"asking topic {self._topic} partition {partition} where leader epoch {epoch} ends"
+        found = self._until_taken(partition, lambda: self._epoch_end(partition, epoch, until=until), until, doing=doing)
+        return None if found.end_offset < 0 else Offset(found.end_offset)
 
     def _epoch_end(self, partition: Partition, epoch: LeaderEpoch, *, until: float) -> Any:
         topic = consumer.OffsetForLeaderEpochRequest.OffsetForLeaderTopic
-        part = topic.OffsetForLeaderPartition(partition=partition, current_leader_epoch=-1, leader_epoch=epoch)
+        leader = self._leader(partition, until)
+        known = self._epochs.get(partition, -1)
+        part = topic.OffsetForLeaderPartition(partition=partition, current_leader_epoch=known, leader_epoch=epoch)
         request = consumer.OffsetForLeaderEpochRequest[_EPOCH](
             replica_id=_CONSUMER, topics=[topic(topic=self._topic, partitions=[part])]
         )
-        leader = self._leader(partition, until)
         answer = leader.ask(request, deadline=until)
         with leader.told():
             return answer.topics[0].partitions[0]
@@ -285,18 +275,21 @@ class RawLog:
         self, partition: Partition, offset: Offset, *, most_bytes: int, last_epoch: LeaderEpoch | None, until: float
     ) -> Any:
         replica = self._replicas.get(partition)
-        asked = Asked({partition: offset}, {partition: most_bytes}, most_bytes, last_epoch=last_epoch, rack=self._rack)
+        asked = self._asked(partition, offset, most_bytes, last_epoch)
         broker = self._leader(partition, until) if replica is None else self._connect(replica, until)
         answer = self._ask_for(asked, broker, until)
         with broker.told():
-            part = _part_of(answer, partition)
-        if replica is not None and part.error_code:
+            part = _parts_of(answer, self._topic)[partition]
+        if replica is not None and (part.error_code or _diverges(part)):
             self._leave_replicas()
         elif replica is None and self._rack and part.preferred_read_replica in self._brokers:
             self._replicas[partition] = self._brokers[part.preferred_read_replica]
         else:
             return part
         return self._fetch(partition, offset, most_bytes=most_bytes, last_epoch=last_epoch, until=until)
+
+    def _asked(self, partition: Partition, offset: Offset, most_bytes: int, last_epoch: LeaderEpoch | None) -> Asked:
+        return Asked({partition: offset}, {partition: most_bytes}, most_bytes, last_epoch=last_epoch, rack=self._rack)
 
     def _leave_replicas(self) -> None:
         self._rack = ""
@@ -318,7 +311,7 @@ class RawLog:
         parts = [
             consumer.FetchRequest.FetchTopic.FetchPartition(
                 partition=p,
-                current_leader_epoch=-1,
+                current_leader_epoch=self._epochs.get(p, -1),
                 fetch_offset=offset,
                 last_fetched_epoch=-1 if asked.last_epoch is None else asked.last_epoch,
                 log_start_offset=-1,
@@ -363,8 +356,9 @@ class RawLog:
         return self._connections[at]
 
     def _learn(self, until: float) -> None:
-        """Ask for the leaders, at the brokers that the settings name."""
-        brokers, (found,) = ask_cluster(self._settings, [self._topic], until=until)
+        """Ask for the leaders, at the brokers that the settings name; after a refusal of another one than before, which
+        may be cut off from whoever elects them."""
+        brokers, (found,) = ask_cluster(self._settings, [self._topic], until=until, anew=bool(self._refused))
         self._brokers = brokers
         if found.error_code:
             error = KafkaError(found.error_code)
@@ -374,29 +368,63 @@ class RawLog:
         self._leaders = {
             p.partition_index: brokers[p.leader_id] for p in found.partitions or () if p.leader_id in brokers
         }
+        # A broker that lags behind may name a leader of before; it is none any more for who knows of the next one.
+        for p in found.partitions or ():
+            self._epochs[p.partition_index] = max(p.leader_epoch, self._epochs.get(p.partition_index, -1))
+
+    def _turn_from_leader(self, partition: Partition, refusal: KafkaError) -> None:
+        self._refused[partition] = refusal
+        self._leaders.pop(partition, None)
+
+    def _said_of(self, partitions: Iterable[int]) -> str:
+        """What was refused last, for the end of a sentence."""
+        said = {e.name(): f"{e.str()} ({e.name()})" for p in partitions if (e := self._refused.get(p)) is not None}
+        return f" (the last answer before: {'; '.join(said.values())})" if said else ""
+
+    def _until_taken(self, partition: Partition, ask: Callable[[], Any], until: float, *, doing: str) -> Any:
+        """What is said of the partition, once that is neither a quota nor a refusal which passes; it has no error, or
+        the offset is out of range."""
+        while True:
+            try:
+                found = self._until_answered(ask, until)
+            except Throttled as quota:
+                self._wait_out(quota, until, f"topic {self._topic} partition {partition}")
+                continue
+            if found.error_code in (0, KafkaError.OFFSET_OUT_OF_RANGE):
+                self._refused.pop(partition, None)
+                return found
+            error = KafkaError(found.error_code)
+            if not is_passing(error) or time.monotonic() + _PAUSE_SECONDS > until:
+                raise translate(error, doing)
+            self._turn_from_leader(partition, error)
+            time.sleep(_PAUSE_SECONDS)
 
     def _until_answered(self, ask: Callable[[], Any], until: float) -> Any:
         """Ask again where a broker has gone, until the deadline."""
         while True:
             try:
                 return ask()
-            except Disconnected:
+            except Disconnected as gone:
                 for connection in self._connections.values():
                     connection.close()
                 self._connections.clear()
                 self._leaders.clear()
                 self._leave_replicas()
                 if time.monotonic() + _PAUSE_SECONDS > until:
-                    raise
+                    if not self._refused:
+                        raise
+                    raise Disconnected(f"{gone.message}{self._said_of(self._refused)}") from gone
                 time.sleep(_PAUSE_SECONDS)
 
 
-def _part_of(answer: Any, partition: Partition) -> Any:
-    for topic in answer.responses:
-        for part in topic.partitions:
-            if part.partition_index == partition:
-                return part
-    raise Disconnected(f"the broker's answer says nothing of partition {partition}; try again")
+def _diverges(part: Any) -> bool:
+    return part.diverging_epoch is not None and part.diverging_epoch.epoch >= 0
+
+
+def _parts_of(answer: Any, topic: str) -> dict[Partition, Any]:
+    """What is said of the topic's partitions."""
+    said = (part for found in answer.responses if found.topic == topic for part in found.partitions)
+    return {Partition(part.partition_index): part for part in said}
 
 
 def _last_batch(batch: RawBatch, offset: Offset) -> LastBatch | None:
