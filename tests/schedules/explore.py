@@ -18,6 +18,7 @@ from typing import Any
 from tests.domain.protocol_machine import ProtocolMachine
 from tests.domain.running_machine import Run
 from tests.fakes.faults import Fault, Steps
+from tests.schedules.copied import copied
 from tests.schedules.odometer import Odometer
 
 SEEN_BY_NOBODY = frozenset(
@@ -81,9 +82,10 @@ def explore(scenario: Scenario, bounds: Bounds, *, most: int = 1_000_000_000) ->
     found, odometer = Found(), Odometer()
     states: States = {}
     worlds: set[bytes] = set()
+    begun = scenario.begin()
     while found.schedules < most and odometer.turn():
         found.schedules += 1
-        schedule = Schedule(scenario, bounds, odometer, states)
+        schedule = Schedule(scenario, copied(begun), bounds, odometer, states)
         try:
             schedule.play()
             world = schedule.world()
@@ -104,9 +106,10 @@ def explore(scenario: Scenario, bounds: Bounds, *, most: int = 1_000_000_000) ->
 class Schedule:
     """One of them, as the odometer's answers say."""
 
-    def __init__(self, scenario: Scenario, bounds: Bounds, odometer: Odometer, states: States) -> None:
-        self.odometer, self.states, self.left = odometer, states, bounds
-        self.machine = scenario.begin()
+    def __init__(
+        self, scenario: Scenario, machine: ProtocolMachine, bounds: Bounds, odometer: Odometer, states: States
+    ) -> None:
+        self.machine, self.odometer, self.states, self.left = machine, odometer, states, bounds
         self.way: list[str] = []
         self.saw = [b"", b""]
         """Of each actor, all that it did and found so far, as a digest."""
