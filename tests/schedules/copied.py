@@ -39,7 +39,7 @@ def _again(what: Any, made: dict[int, Any]) -> Any:
         elif kind is count:
             found = copy(what)
         elif isinstance(what, _CHANGE):
-            found = made[id(what)] = kind.__new__(kind)
+            found = made[id(what)] = object.__new__(kind)
             vars(found).update(_again(vars(what), made))
         else:
             return what

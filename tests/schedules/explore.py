@@ -119,6 +119,8 @@ class Schedule:
             self.runs.append(Run(name, Steps(call, name), plans_again=True, carries=name.startswith("carried")))
         self.machine.runs = list(self.runs)
         self.turn = 0
+        self.switched = False
+        """Whether that was the last that was chosen: the state is the one that the other one was in."""
 
     def play(self) -> None:
         while any(not run.steps.done for run in self.runs) or self._may_land():
@@ -152,7 +154,8 @@ class Schedule:
         if self._may_land() and _meet(self.machine.on_the_way[-1].name, at):
             ways += ["land", "land twice"]
         word = self._choose(ways)
-        if word == "switch":
+        self.switched = word == "switch"
+        if self.switched:
             self.left = Bounds(self.left.switches - 1, self.left.faults, self.left.late)
             self.turn = 1 - self.turn
         elif word == "goes on":
@@ -206,7 +209,9 @@ class Schedule:
         ]
         state = hashlib.blake2b(f"{waiting} {under_way}".encode() + self.world(), digest_size=12).digest()
         seen = self.states.setdefault(state, [])
-        if any(left.covers(self.left, switches=int(turn != self.turn)) for turn, left in seen):
+        # Who came here by a switch is what the other one counts on: only who had the same turn stands for it.
+        others = [(turn, left) for turn, left in seen if turn == self.turn or not self.switched]
+        if any(left.covers(self.left, switches=int(turn != self.turn)) for turn, left in others):
             raise Pruned
         seen.append((self.turn, self.left))
 

@@ -74,6 +74,13 @@ def test_no_schedule_with_one_switch_breaks_a_guarantee(name: str) -> None:
     assert found.worlds > 0
 
 
+def test_a_second_switch_leads_to_states_that_one_does_not_lead_to() -> None:
+    scenario = SCENARIOS["a rewind and an approval"]
+    found = explore(scenario, Bounds(2, 0, 0))
+    assert not found.violation, f"{found.violation} after {found.way}"
+    assert found.states > explore(scenario, ONE_SWITCH).states
+
+
 def test_no_schedule_with_one_fault_breaks_a_guarantee() -> None:
     found = explore(SCENARIOS["a decision carried by two"], ONE_FAULT)
     assert not found.violation, f"{found.violation} after {found.way}"
