@@ -111,6 +111,8 @@ class Schedule:
     ) -> None:
         self.machine, self.odometer, self.states, self.left = machine, odometer, states, bounds
         self.way: list[str] = []
+        self.said: dict[tuple[int, ...], str] = {}
+        """By the snapshots' numbers, what they are: most calls find the same ones."""
         self.saw = [b"", b""]
         """Of each actor, all that it did and found so far, as a digest."""
         self.runs = []
@@ -231,8 +233,11 @@ class Schedule:
 
     def _heads(self) -> str:
         tables = self.machine.bench.tables
-        heads = [(h.sequence, h.generation, h.kind.value, h.plan_id, h.decision, h.held) for h in tables.snapshots]
-        return f"{heads} {[sorted(h.positions.items()) for h in tables.snapshots]} {tables.expired} {tables.headless}"
+        numbers = tuple(h.snapshot_id for h in tables.snapshots)
+        if numbers not in self.said:
+            heads = [(h.sequence, h.generation, h.kind.value, h.plan_id, h.decision, h.held) for h in tables.snapshots]
+            self.said[numbers] = f"{heads} {[sorted(h.positions.items()) for h in tables.snapshots]}"
+        return f"{self.said[numbers]} {tables.expired} {tables.headless}"
 
     def _tables(self) -> str:
         tables = self.machine.bench.tables
