@@ -18,7 +18,9 @@ class Along(Schedule):
     def __init__(self, scenario: Scenario, befalls: Sequence[Befalls]) -> None:
         words = [word for _, word in befalls]
         switches, late = words.count("switch"), words.count("late")
-        super().__init__(scenario, Bounds(switches, len(words) - switches - late, late), Odometer(), {})
+        super().__init__(
+            scenario, scenario.begin(), Bounds(switches, len(words) - switches - late, late), Odometer(), {}
+        )
         self.befalls = list(befalls)
 
     def _pick(self, ways: list[str]) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 from tests.domain.protocol_machine import ProtocolMachine
 from tests.domain.running_machine import Run
 from tests.fakes.faults import Fault, Steps
+from tests.schedules.copied import copied
 from tests.schedules.odometer import Odometer
 
 SEEN_BY_NOBODY = frozenset(
@@ -81,9 +82,10 @@ def explore(scenario: Scenario, bounds: Bounds, *, most: int = 1_000_000_000) ->
     found, odometer = Found(), Odometer()
     states: States = {}
     worlds: set[bytes] = set()
+    begun = scenario.begin()
     while found.schedules < most and odometer.turn():
         found.schedules += 1
-        schedule = Schedule(scenario, bounds, odometer, states)
+        schedule = Schedule(scenario, copied(begun), bounds, odometer, states)
         try:
             schedule.play()
             world = schedule.world()
@@ -104,10 +106,13 @@ def explore(scenario: Scenario, bounds: Bounds, *, most: int = 1_000_000_000) ->
 class Schedule:
     """One of them, as the odometer's answers say."""
 
-    def __init__(self, scenario: Scenario, bounds: Bounds, odometer: Odometer, states: States) -> None:
-        self.odometer, self.states, self.left = odometer, states, bounds
-        self.machine = scenario.begin()
+    def __init__(
+        self, scenario: Scenario, machine: ProtocolMachine, bounds: Bounds, odometer: Odometer, states: States
+    ) -> None:
+        self.machine, self.odometer, self.states, self.left = machine, odometer, states, bounds
         self.way: list[str] = []
+        self.said: dict[tuple[int, ...], str] = {}
+        """By the snapshots' numbers, what they are: most calls find the same ones."""
         self.saw = [b"", b""]
         """Of each actor, all that it did and found so far, as a digest."""
         self.runs = []
@@ -116,6 +121,8 @@ class Schedule:
             self.runs.append(Run(name, Steps(call, name), plans_again=True, carries=name.startswith("carried")))
         self.machine.runs = list(self.runs)
         self.turn = 0
+        self.switched = False
+        """Whether that was the last that was chosen: the state is the one that the other one was in."""
 
     def play(self) -> None:
         while any(not run.steps.done for run in self.runs) or self._may_land():
@@ -149,7 +156,8 @@ class Schedule:
         if self._may_land() and _meet(self.machine.on_the_way[-1].name, at):
             ways += ["land", "land twice"]
         word = self._choose(ways)
-        if word == "switch":
+        self.switched = word == "switch"
+        if self.switched:
             self.left = Bounds(self.left.switches - 1, self.left.faults, self.left.late)
             self.turn = 1 - self.turn
         elif word == "goes on":
@@ -203,7 +211,9 @@ class Schedule:
         ]
         state = hashlib.blake2b(f"{waiting} {under_way}".encode() + self.world(), digest_size=12).digest()
         seen = self.states.setdefault(state, [])
-        if any(left.covers(self.left, switches=int(turn != self.turn)) for turn, left in seen):
+        # Who came here by a switch is what the other one counts on: only who had the same turn stands for it.
+        others = [(turn, left) for turn, left in seen if turn == self.turn or not self.switched]
+        if any(left.covers(self.left, switches=int(turn != self.turn)) for turn, left in others):
             raise Pruned
         seen.append((self.turn, self.left))
 
@@ -223,8 +233,11 @@ class Schedule:
 
     def _heads(self) -> str:
         tables = self.machine.bench.tables
-        heads = [(h.sequence, h.generation, h.kind.value, h.plan_id, h.decision, h.held) for h in tables.snapshots]
-        return f"{heads} {[sorted(h.positions.items()) for h in tables.snapshots]} {tables.expired} {tables.headless}"
+        numbers = tuple(h.snapshot_id for h in tables.snapshots)
+        if numbers not in self.said:
+            heads = [(h.sequence, h.generation, h.kind.value, h.plan_id, h.decision, h.held) for h in tables.snapshots]
+            self.said[numbers] = f"{heads} {[sorted(h.positions.items()) for h in tables.snapshots]}"
+        return f"{self.said[numbers]} {tables.expired} {tables.headless}"
 
     def _tables(self) -> str:
         tables = self.machine.bench.tables

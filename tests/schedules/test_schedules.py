@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.domain.protocol_machine import ProtocolMachine
 from tests.histories.seeded_bugs.of_heads import (
     a_conflict_with_oneself_is_believed_and_cleaned_up_after,
     a_rewind_keeps_the_generation,
@@ -17,7 +18,8 @@ from tests.histories.seeded_bugs.of_requests import (
     a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after,
 )
 from tests.schedules.along import Along
-from tests.schedules.explore import Bounds, explore
+from tests.schedules.copied import copied
+from tests.schedules.explore import Bounds, Schedule, explore
 from tests.schedules.odometer import Odometer
 from tests.schedules.played import Played, already, play
 from tests.schedules.scenarios import SCENARIOS
@@ -47,11 +49,36 @@ def test_an_odometer_shows_every_combination_once_also_where_questions_depend_on
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
+def test_what_is_played_in_a_copy_of_a_world_changes_nothing_in_it(name: str) -> None:
+    scenario = SCENARIOS[name]
+    begun = scenario.begin()
+
+    def played(machine: ProtocolMachine) -> tuple[bytes, list[bytes], bytes, list[str]]:
+        odometer = Odometer()
+        assert odometer.turn()
+        schedule = Schedule(scenario, machine, Bounds(0, 0, 0), odometer, {})
+        before = schedule.world()
+        schedule.play()
+        assert schedule.world() != before, "nothing was changed in the copy"
+        schedule.check()
+        return before, schedule.saw, schedule.world(), schedule.way
+
+    assert played(copied(begun)) == played(copied(begun)) == played(scenario.begin())
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_no_schedule_with_one_switch_breaks_a_guarantee(name: str) -> None:
     found = explore(SCENARIOS[name], ONE_SWITCH)
     assert not found.violation, f"{found.violation} after {found.way}"
     assert found.schedules > 5, "the two do not meet"
     assert found.worlds > 0
+
+
+def test_a_second_switch_leads_to_states_that_one_does_not_lead_to() -> None:
+    scenario = SCENARIOS["a rewind and an approval"]
+    found = explore(scenario, Bounds(2, 0, 0))
+    assert not found.violation, f"{found.violation} after {found.way}"
+    assert found.states > explore(scenario, ONE_SWITCH).states
 
 
 def test_no_schedule_with_one_fault_breaks_a_guarantee() -> None:
