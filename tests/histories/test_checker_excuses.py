@@ -177,6 +177,11 @@ def test_only_who_moves_a_head_on_purpose_changes_what_is_given_up() -> None:
 def test_what_a_head_took_back_that_is_in_no_table_any_more_is_given_up_again() -> None:
     over = a_rewind(9, skipped=((0, 6, 9),))
     assert kinds(before_quiet(*over, back_to(6), CatalogSetBack(3))) == []
+    again: list[Event] = [Rewound("run-3", "offsets", True), back_to(9, 5, skipped=((0, 6, 9),))]
+    assert kinds(before_quiet(*over, back_to(6), *again, back_to(6, 6), CatalogSetBack(3))) == [], (
+        "since the first time"
+    )
+    assert Kind.LOST in kinds(before_quiet(*over, back_to(6), *again, back_to(6, 6), CatalogSetBack(2)))
 
 
 # elections
@@ -217,6 +222,52 @@ def test_only_the_batch_in_front_of_a_position_tells_that_a_disk_was_put_back(
     """Where a broker has lost that, too, nobody can know that what lies before it is unread (docs/guarantees.md)."""
     events = before_quiet(Truncated(T, 0, 5, backup), produced(5, NEW), LostOffset(T, 0, lost))
     assert kinds(events) == found
+
+
+PUT_BACK = (Truncated(T, 0, 5, True), produced(5, NEW))
+GONE = LostOffset(T, 0, 5)
+
+
+READ_ANEW = (
+    Rewound("run-2", "offsets", True),
+    replace(head(3, 5), run="run-2", kind="rewind", generation=2),
+    Planned("run-3", "p3", "ingest", 2, 3, T, {0: 5}, ((0, 5, 6),)),
+    Read("run-3", "p3", T, 0, 5, 6, (5,)),
+    replace(head(4, 6), run="run-3", kind="ingest", generation=2, plan_id="p3"),
+)
+
+
+@pytest.mark.parametrize(
+    ("events", "unseen"),
+    [
+        ([*PUT_BACK, replace(GONE, told=True)], {5}),
+        ([*PUT_BACK, GONE, Truncated(T, 0, 5), produced(5, NEW)], {5}),
+        ([Truncated(T, 0, 4, True), produced(4, NEW), produced(5, NEW), GONE, *PUT_BACK], {5}),
+        ([Truncated(T, 0, 4, True), produced(4, NEW), produced(5, NEW), GONE, Truncated(T, 0, 5)], set()),
+        ([GONE, *PUT_BACK], {5}),
+        ([*PUT_BACK, *READ_ANEW, Truncated(T, 0, 5), produced(5, NEW), GONE], {5}),
+        ([*PUT_BACK, GONE, CatalogSetBack(2)], set()),
+        ([*a_rewind(7, skipped=((0, 6, 7),)), *PUT_BACK, produced(6, NEW), replace(GONE, offset=6)], set()),
+        (
+            [
+                *a_rewind(7, skipped=((0, 6, 7),)),
+                *(*PUT_BACK, produced(6, NEW), replace(GONE, offset=6)),
+                CatalogSetBack(2),
+            ],
+            {5, 6},
+        ),
+        ([TopicMade("topic-2"), *(replace(e, topic_id="topic-2") for e in (*PUT_BACK, GONE))], {5}),
+    ],
+    ids=[
+        *("leader epochs tell", "cut off since", "put back since", "what of it was not cut off since"),
+        *("lost before", "read anew, and cut off since", "set back to where it stood", "further on"),
+        *("set back to before", "of another topic"),
+    ],
+)
+def test_what_else_tells_that_a_disk_was_put_back_leaves_no_excuse(events: list[Event], unseen: set[int]) -> None:
+    """Another batch in front of the position, the leader epoch, a head that stood before."""
+    found = analyse(History(before_quiet(*events)))
+    assert {o for a in found if a.what.startswith("never seen") for _, _, o in a.coordinates} == unseen
 
 
 # heads that are made anew
