@@ -25,9 +25,9 @@ from tests.domain.backfill_rig import (
 )
 from tests.fakes.batch import Bench
 from tests.fakes.fake_log import FakeLog
-from wavestitch.batch.backfill import step_plan_backfill
+from wavestitch.batch.backfill import step_plan_backfill, step_plan_seams
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
-from wavestitch.contracts.errors import DataLost, Transient
+from wavestitch.contracts.errors import DataLost, Refused, Transient
 from wavestitch.contracts.quantities import Offset, Partition
 
 
@@ -52,6 +52,27 @@ def test_an_interval_above_the_limits_is_a_chain_and_a_waveform_across_its_cuts_
     assert done.incomplete == ()
     assert all(plan.records <= 5 for plan in bench.plans.values())
     assert positions(bench) == {0: 0, 1: 0}
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_what_lies_across_the_cuts_is_not_read_on_another_topic_in_its_place(partitions: int) -> None:
+    """At these offsets it has other records, or none, or not even the partition."""
+    bench = Bench(FakeLog("waves", 2))
+    for n in range(4):
+        send(bench, f"w{n}", day=1, chunks=4, partition=n % 2)
+    planned = step_plan_backfill(edges(bench, LIMITED), days(1, 2))
+    for plan_id in planned.plans:
+        run_plan(bench, plan_id)
+    before = published(bench)
+    bench.log.recreate(partitions)
+    rewind = plan_rewind(LIMITED, Target("new-topic"), log=bench.log, tables=bench.tables, who="ops", why="so it is")
+    apply_rewind(LIMITED, rewind, accept_skip=True, log=bench.log, tables=bench.tables)
+    for n in range(4, 8):
+        send(bench, f"w{n}", day=1, chunks=4)
+    with pytest.raises(Refused, match=r"this backfill has read id topic-1, now it is topic-2.*backfill .* again"):
+        step_plan_seams(edges(bench, LIMITED), planned)
+    assert len(bench.plans) == len(planned.plans)
+    assert published(bench) == before
 
 
 def test_pieces_that_lie_far_apart_are_read_together_and_nothing_between_them() -> None:

@@ -6,7 +6,7 @@ Every head keeps one, whoever moved it, and the ways past what was lost lead out
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.contracts.errors import DataLost, Refused
-from wavestitch.contracts.position import Position
+from wavestitch.contracts.position import LastBatch, Position
 from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 
 CLOCK_MS = 1_700_000_000_000
@@ -322,6 +322,33 @@ def test_a_head_that_is_rebuilt_behind_a_cut_does_not_hide_it() -> None:
     produce(bench, "stuvwxyz")
     rewind(bench, Target("rebuilt"))
     with pytest.raises(DataLost, match="written anew from 1 on"):
+        ingest(bench)
+
+
+@pytest.mark.parametrize(("to", "looks"), [("rebuilt", 0), ("0:3", 1)])
+def test_nor_does_one_that_is_cut_off_while_a_rewind_is_worked_out(
+    monkeypatch: pytest.MonkeyPatch, to: str, looks: int
+) -> None:
+    """After the look at where the log ends, and before that at what is in front of the position, the last of them."""
+    bench = Bench(FakeLog())
+    produce(bench, "abcde")
+    for _ in range(2):
+        ingest(bench)
+    if to == "rebuilt":
+        bench.tables.expire_head()
+    real, seen = bench.log.batches_at, list[dict[Partition, Offset]]()
+
+    def cut_off_first(topic: str, offsets: Mapping[Partition, Offset]) -> dict[Partition, LastBatch | None]:
+        seen.append(dict(offsets))
+        if len(seen) == looks + 1:
+            bench.log.truncate(Partition(0), Offset(1))
+            produce(bench, "stuvwxyz")
+        return real(topic, offsets)
+
+    monkeypatch.setattr(bench.log, "batches_at", cut_off_first)
+    rewind(bench, Target("rebuilt") if to == "rebuilt" else Target(offsets={Partition(0): Offset(3)}))
+    assert len(seen) == looks + 1
+    with pytest.raises(DataLost, match="written anew from"):
         ingest(bench)
 
 

@@ -67,6 +67,20 @@ def test_whatever_another_tool_changes_is_named(rig: Rig, column: str, value: ob
     assert face(rig, "a").unlike(before) == [column]
 
 
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("chunks", []), ("chunk_count", 3), ("samples", [0, 1, 2])],
+    ids=["chunks", "count", "samples"],
+)
+def test_a_row_that_has_not_what_it_was_made_of_does_not_agree_with_itself(
+    rig: Rig, column: str, value: object
+) -> None:
+    rig.publish("a", "b")
+    assert face(rig, "a").agrees
+    alter(rig, "a", **{column: value})
+    assert (face(rig, "a").agrees, face(rig, "b").agrees) == (False, True)
+
+
 def test_a_sample_that_no_producer_can_have_sent_is_not_cut_to_one_that_was(rig: Rig) -> None:
     """Of i16le in a column of 32 bits: 65536 more is the same in its lower half."""
     rig.publish("a")

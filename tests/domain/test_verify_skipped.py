@@ -7,7 +7,7 @@ import pytest
 from tests.builders.ranges import span
 from tests.builders.streams import make_stream
 from tests.domain.held_world import ONE, OTHER, TWO, T, World
-from tests.domain.test_verify_range import found, verify
+from tests.domain.test_verify_range import alter, found, verify
 from tests.fakes.batch import Carrying, FakeEdges, run_batch
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
@@ -78,6 +78,43 @@ def test_what_was_read_before_a_rewind_that_was_undone_is_missing_when_its_row_i
     done = verify(world)
     assert found(done) == {"v": Agreement.SAME, "w": Agreement.MISSING_IN_TABLE}
     assert done.records[RecordIs.NOWHERE] == 2
+
+
+def sent_of_two(world: World, *ids: str) -> None:
+    """The last chunk alone says how many there are."""
+    for wid in ids:
+        world.send(wid, 0, ONE, count=None)
+        world.send(wid, 1, TWO)
+
+
+def cut(world: World, wid: str) -> None:
+    (row,) = [row for _, row in world.bench.tables.rows if row.waveform_id == wid]
+    alter(world, wid, chunks=row.chunks[:-1], topic_ids=row.topic_ids[:-1])
+
+
+@pytest.mark.parametrize("to", ["earliest", "0:1"])
+def test_a_row_that_lacks_what_a_rewind_has_to_be_read_again_differs(world: World, to: str) -> None:
+    sent_of_two(world, "v", "w")
+    world.ingest()
+    target = Target(to) if to == "earliest" else Target(offsets={Partition(0): Offset(1)})
+    rewind = plan_rewind(world.stream, target, log=world.bench.log, tables=world.bench.tables, who="ops", why="so")
+    apply_rewind(world.stream, rewind, accept_skip=True, log=world.bench.log, tables=world.bench.tables)
+    cut(world, "v")
+    done = verify(world, span(0, 0, 4))
+    assert (found(done), done.exit_code) == ({"v": Agreement.DIFFERS, "w": Agreement.SAME}, 6)
+
+
+def test_a_row_that_lacks_what_was_skipped_after_no_head_is_left_that_proves_the_log_differs(world: World) -> None:
+    """By name its last chunk was given up, as if it had never been read: only the row tells what it lacks."""
+    sent_of_two(world, "v", "w")
+    world.ingest()
+    rewound(world, "earliest")
+    undone(world)
+    tables = world.bench.tables
+    tables.expired = len(tables.snapshots) - 1
+    cut(world, "w")
+    done = verify(world, span(0, 0, 4))
+    assert (found(done), done.exit_code) == ({"v": Agreement.SAME, "w": Agreement.DIFFERS}, 6)
 
 
 def test_what_was_written_anew_and_skipped_is_not_missed_though_something_was_read_from_there(world: World) -> None:

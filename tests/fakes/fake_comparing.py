@@ -93,7 +93,8 @@ class FakeComparing(PublishesNothing, FakeEdges):
 def face_of_row(row: PublishedRow, plan_id: str) -> RowFace:
     samples = hashlib.sha256(row.samples).digest()
     columns = tuple(samples if name == "samples" else b"" for name in COMPARED)
-    return RowFace(row.waveform_id, plan_id, columns, _pieces(row))
+    agrees = len(row.samples) == sum(chunk.length for chunk in row.chunks)
+    return RowFace(row.waveform_id, plan_id, columns, _pieces(row), agrees)
 
 
 def _pieces(row: PublishedRow) -> tuple[RowPiece, ...]:

@@ -79,11 +79,13 @@ class Truncated:
 
 @dataclass(frozen=True, slots=True)
 class LostOffset:
-    """The log covers this offset still, and a cleaner or a broken broker has taken what lay there."""
+    """The log covers this offset still, and a cleaner or a broken broker has taken what lay there. `told`: the leader
+    epoch of the newest head's position says that the log was cut off before that."""
 
     topic_id: str
     partition: int
     offset: int
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,8 +36,8 @@ class OffsetRules(Rule):
     """`recorded`: heads whose rows stand in the history. `cuts`: by partition, where an unclean election cut it off
     that no head has looked at, and since which event; `read_over`: those that one has, when, and which. `overtaken`:
     where retention has passed the position, too. `accepted`: runs whose skips an operator has accepted. `put_back`:
-    by partition, from where on its disk was; `unproven`: of which the batch in front of the position is lost, and up to
-    where that is."""
+    by partition, from where on its disk was, until it is cut off after a head has looked at that; `unproven`: of which
+    the batch in front of the position is lost, and up to where that is, until another one lies there."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -93,9 +93,13 @@ class OffsetRules(Rule):
         since = self.case.kept_until
         self.owed = {c: found for c, found in self.owed.items() if found[0] <= since}
         for at, back in self.taken_back:  # by a head that is in no table any more
-            self.given_up |= back if at > since else {}
+            for c, when in (back if at > since else {}).items():
+                self.given_up[c] = min(when, self.given_up.get(c, when))
         self._looks_again([one for one in self.read_over if one[0] > since])
         self.taken_back = [(at, back) for at, back in self.taken_back if at <= since]
+        # A head that stood before what is lost has a batch in front of it that tells.
+        stands = self.ledger.heads[-1].positions if self.ledger.heads else {}
+        self.unproven = {at: r for at, r in self.unproven.items() if stands.get(at[1], r[1]) >= r[1]}
         self.given_up = {c: at for c, at in self.given_up.items() if at <= since}
         self.recorded = {n for n in self.recorded if n <= to}
 
@@ -237,8 +241,13 @@ class OffsetRules(Rule):
         self.owed = {moved.get(c, c): found for c, found in self.owed.items()}
         self.gaps = {moved.get(c, c) for c in self.gaps}
         at = event.topic_id, event.partition
+        if at not in self.cuts:
+            self.put_back.pop(at, None)
         if event.backup:
             self.put_back[at] = min(event.end, self.put_back.get(at, event.end))
+        if at in self.unproven:
+            # Beyond there the batch in front of the position is one that was written anew, which tells.
+            self.unproven[at] = self.unproven[at][0], min(event.end, self.unproven[at][1])
         self.cuts[at] = min(event.end, self.cuts.get(at, (event.end, 0))[0]), self.case.at
         for given_up in (self.given_up, *(back for _, back in self.taken_back)):
             for c in [c for c in given_up if c[:2] == at and c[2] >= event.end]:
@@ -309,9 +318,10 @@ class OffsetRules(Rule):
         return passed and self.cuts[where][0] <= c[2] < self.log_start.get(where, 0)
 
     def _lost_in_front(self, event: LostOffset, head: Committed) -> None:
-        """Where a disk was put back, it was all that could tell (docs/guarantees.md)."""
+        """Where a disk was put back, it was all that could tell, where leader epochs do not (docs/guarantees.md)."""
         where = event.topic_id, event.partition
-        if where in self.put_back and event.offset + 1 == head.positions.get(event.partition):
+        in_front = event.offset + 1 == head.positions.get(event.partition) and event.topic_id == head.topic_id
+        if in_front and not event.told and where in self.put_back:
             self.unproven[where] = self.put_back[where], event.offset + 1
 
     def _hidden_by_a_backup(self, c: Coordinate) -> bool:

@@ -11,7 +11,20 @@ import hashlib
 from tests.histories.anomaly import Kind
 from tests.histories.approval_events import Approved, Declared
 from tests.histories.case import Case, Rule
-from tests.histories.events import Asks, Committed, Ended, Event, Looked, Planned, Produced, Published, Undone
+from tests.histories.events import (
+    Asks,
+    Committed,
+    Coordinate,
+    Ended,
+    Event,
+    Looked,
+    Planned,
+    Produced,
+    Published,
+    Read,
+    Started,
+    Undone,
+)
 from tests.histories.ledger import BLOCKS, Identity, identity
 from tests.histories.promotion_events import Offered, Replaced
 from tests.histories.table_events import CatalogSetBack, TakenOut
@@ -25,6 +38,7 @@ class PromotionRules(Rule):
     by run, what it was approved to do, and by which; `begun`: by plan. `out`, `put`: of the head that is about to be
     committed; `waiting`: what of `out` waits for a decision that nobody made; `done`: of heads that were committed, by
     plan. `undoing`: by run. `stood`: of runs at work, whether what they were to do was so at any moment since.
+    `shows`: the run that shows one, and `its_range`: what it has read for that.
     `fresh`: the preview since which nothing happened but what `at_once` did, the run that was begun on it."""
 
     hears = (Produced, Looked)
@@ -40,7 +54,8 @@ class PromotionRules(Rule):
         self.done: dict[str, tuple[dict[str, Row], dict[str, Row]]] = {}
         self.undoing: dict[str, Undone] = {}
         self.stood: dict[str, bool] = {}
-        self.fresh = self.at_once = ""
+        self.fresh = self.at_once = self.shows = ""
+        self.its_range: set[Coordinate] = set()
         self.definition = 0
 
     def first_look(self, event: Event) -> None:
@@ -54,6 +69,10 @@ class PromotionRules(Rule):
         match event:
             case Declared() | Asks():
                 self.definition += 1
+            case Started(what="promote: shown"):
+                self.shows, self.its_range = event.run, set()
+            case Read(run=self.shows):
+                self.its_range |= {(event.topic_id, event.partition, o) for o in event.offsets}
             case Offered():
                 rows = {i: (was, made) for i, was, made in event.rows}
                 self.offered[event.preview] = rows, self.definition
@@ -73,14 +92,18 @@ class PromotionRules(Rule):
     def _is_so(self, preview: str, rows: dict[str, tuple[str, str]]) -> None:
         """As of now: the row that is said to be there is, and what is to come is what the log has, and nothing else
         says otherwise."""
-        there = self.ledger.truths(self.ledger.records[c] for c in self.ledger.readable())
+        readable = self.ledger.readable()
+        there = self.ledger.truths(self.ledger.records[c] for c in readable)
+        # By the records of its range alone, what only a repeat elsewhere makes plausible is none (docs/guarantees.md).
+        here = self.ledger.truths(self.ledger.records[c] for c in readable & self.its_range)
+        timeless = {i for i, truth in here.items() if not truth.is_of_its_time}
         for waveform_id, (was, made) in rows.items():
             known = self.ledger.published.get(waveform_id)
             truth = there.get(waveform_id)
             sound = truth is not None and truth.publishable and waveform_id not in self.case.refused
             if was != (_digest(_row(known[-1])) if known else ""):
                 self._say(Kind.UNTRUE, f"{preview[:8]} names another row than the one that is there", waveform_id)
-            elif not made and sound:
+            elif not made and sound and waveform_id not in timeless:
                 self._say(Kind.UNTRUE, f"{preview[:8]} would take out what nothing refuses", waveform_id)
             elif made and waveform_id in self.case.refused:
                 self._say(Kind.UNTRUE, f"{preview[:8]} would publish what the gate refuses", waveform_id)

@@ -13,12 +13,21 @@ from tests.domain.oracle import Piece, Truth
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
 from tests.histories.events import Committed, Coordinate, Event, Held, Produced, Published, Quiet, ReadBack
+from tests.histories.ledger import Identity
+from tests.histories.promotion_events import Replaced
 
 
 class RowRules(Rule):
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self._misread: set[str] = set()
+        self._replaced: dict[str, set[Identity]] = {}
+        """Of rows that a head takes out, by waveform, what they were made of."""
+
+    def first_look(self, event: Event) -> None:
+        if isinstance(event, Replaced):
+            rows = {i: self.ledger.published[i][-1] for i in event.ids if self.ledger.published.get(i)}
+            self._replaced = {i: {p.same for _, p in filter(None, self._pieces_of(row))} for i, row in rows.items()}
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -30,6 +39,8 @@ class RowRules(Rule):
                     return
                 with self.ledger.as_planned(event.plan_id):
                     self._row(event)
+            case Committed():
+                self._replaced = {}
             case Held():
                 self._held(event)
             case ReadBack():
@@ -43,7 +54,7 @@ class RowRules(Rule):
 
     def _row(self, row: Published) -> None:
         where: list[Coordinate] = [(t, p, o) for t, p, o, _, _ in row.chunks]
-        found = [self._piece_of(row, n) for n in range(len(where))]
+        found = self._pieces_of(row)
         unknown = [c for c, piece in zip(where, found, strict=True) if piece is None]
         pieces = [p for _, p in filter(None, found)]
         if unknown or not pieces:
@@ -73,6 +84,9 @@ class RowRules(Rule):
         if pieces & self.ledger.discarded(row.id):
             self.case.say(Kind.INVENTED, "put back though an operator discarded it", [row.id])
 
+    def _pieces_of(self, row: Published) -> list[tuple[Coordinate, Piece] | None]:
+        return [self._piece_of(row, n) for n in range(len(row.chunks))]
+
     def _piece_of(self, row: Published, number: int) -> tuple[Coordinate, Piece] | None:
         """Of what lay at the place of a published piece the chunk that it says it is, or any chunk of the waveform."""
         *where, _, proof = row.chunks[number]
@@ -91,7 +105,8 @@ class RowRules(Rule):
         if action:
             return
         blocked, gone = self.ledger.blocked(row.id), self.ledger.discarded(row.id)
-        if blocked:
+        # What was published of what is held was decided about then: who replaces that by the same decides nothing.
+        if blocked and not {p.same for p in pieces} <= self._replaced.get(row.id, set()):
             self.case.say(Kind.INVENTED, f"published although it is held as {blocked} and nobody decided", [row.id])
         elif any(p.same in gone for p in pieces):
             self.case.say(Kind.INVENTED, "published from a chunk that an operator discarded", [row.id])
@@ -182,8 +197,7 @@ class RowRules(Rule):
 def _picked(known: Truth, pieces: list[Piece]) -> Truth:
     """Of copies that contradict each other, the one that was picked, with the times of all that repeat it."""
     mine = {p.same for p in pieces}
-    digests = {p.digest for p in pieces if p.digest is not None}
-    repeat = [p for p in known.pieces if p.same in mine and (p.digest not in digests or p.meta == pieces[0].meta)]
+    repeat = [p for p in known.pieces if p.same in mine]
     return Truth((*pieces, *(p._replace(digest=None, count=None) for p in repeat)))
 
 

@@ -80,6 +80,7 @@ def test_a_skip_that_was_accepted_by_name_is_no_loss() -> None:
 def test_what_a_verification_says_truly_is_no_anomaly() -> None:
     assert kinds(before_quiet(VERIFIED)) == []
     assert kinds(before_quiet(replace(VERIFIED, found=(("w1", "differs"), ("w2", "held")), altered=("w1",)))) == []
+    assert kinds(before_quiet(replace(VERIFIED, found=(("w1", "differs"), ("w2", "held")), cut=("w1",)))) == []
 
 
 def test_a_backfill_that_published_what_it_found_is_no_anomaly() -> None:

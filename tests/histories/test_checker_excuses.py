@@ -10,11 +10,13 @@ import pytest
 from tests.builders.records import cut, metadata
 from tests.histories.anomaly import Kind
 from tests.histories.by_hand import (
+    LATER,
     NEW,
     NOW,
     OPEN,
     WAVE,
     T,
+    a_decision,
     a_rewind,
     after,
     before_quiet,
@@ -22,24 +24,31 @@ from tests.histories.by_hand import (
     head,
     held,
     kinds,
+    parked,
     planned,
     produced,
     projected,
     proof_of,
+    sound,
     swap,
     swap_type,
+    then,
 )
 from tests.histories.checker import analyse
 from tests.histories.events import (
     Abandoned,
+    Asks,
     Committed,
     Ended,
     Event,
     GateClosed,
+    Held,
     Looked,
     LostOffset,
     Planned,
+    Produced,
     Published,
+    Quiet,
     Read,
     Reset,
     Rewound,
@@ -177,6 +186,52 @@ def test_only_who_moves_a_head_on_purpose_changes_what_is_given_up() -> None:
 def test_what_a_head_took_back_that_is_in_no_table_any_more_is_given_up_again() -> None:
     over = a_rewind(9, skipped=((0, 6, 9),))
     assert kinds(before_quiet(*over, back_to(6), CatalogSetBack(3))) == []
+    again: list[Event] = [Rewound("run-3", "offsets", True), back_to(9, 5, skipped=((0, 6, 9),))]
+    assert kinds(before_quiet(*over, back_to(6), *again, back_to(6, 6), CatalogSetBack(3))) == [], (
+        "since the first time"
+    )
+    assert Kind.LOST in kinds(before_quiet(*over, back_to(6), *again, back_to(6, 6), CatalogSetBack(2)))
+
+
+# what is held
+
+
+@pytest.mark.parametrize("seq", [0, 2])
+@pytest.mark.parametrize(("at_ms", "excused"), [(NOW, True), (1, False)])
+def test_a_picked_copy_is_of_its_time_by_what_repeats_it_and_by_nothing_else(
+    seq: int, at_ms: int, excused: bool
+) -> None:
+    """Whatever the repeat says of the whole, the same or nothing."""
+    other = cut("w1", [b"\x09\x00", b"\x02\x00", b"\x09\x00"], meta=metadata(NOW))[seq]
+    early = [replace(e, timestamp_ms=1) if isinstance(e, Produced) else e for e in parked("conflict")]
+
+    def invented(repeat: Any) -> bool:
+        sent = replace(produced(6, repeat), timestamp_ms=at_ms)
+        at = next(n for n, e in enumerate(early) if isinstance(e, Held))
+        events = [*early[:at], sent, held(6, repeat, "d1", "conflict"), *early[at:]]
+        return Kind.INVENTED in kinds(then(events, *a_decision("pick", LATER)))
+
+    assert invented(WAVE[seq]) is not excused
+    assert invented(other), "a copy that says something else"
+
+
+@pytest.mark.parametrize(("count", "found"), [(2, []), (3, [Kind.LOST])])
+def test_a_repeat_is_held_by_what_says_the_same_of_the_whole_whatever_is_asked_of_both_since(
+    count: int, found: list[Kind]
+) -> None:
+    """Neither is proven, which nobody had asked for when they were read. One that says something else is lost."""
+    repeat = cut("w2", [b"\x07\x00"] * count, meta=metadata(NOW))[0]
+    first = [replace(e, proven=False) if isinstance(e, Produced) and e.offset == 5 else e for e in sound()]
+    first = [replace(e, asked=False) if isinstance(e, Held) else e for e in first]
+    read: list[Event] = [
+        replace(produced(6, repeat), proven=False),
+        replace(planned("p2", run="run-2"), ranges=((0, 6, 7),), asks=False),
+        Read("run-2", "p2", T, 0, 6, 7, (6,)),
+        head(3, 7, run="run-2", kind="ingest", plan_id="p2"),
+        projected(7, 3, run="run-2"),
+    ]
+    events = [first[0], Asks(False), *first[1:-1], *read, Asks(True)]
+    assert [kind for kind in kinds([*events, Quiet()]) if kind is Kind.LOST] == found
 
 
 # elections
@@ -217,6 +272,52 @@ def test_only_the_batch_in_front_of_a_position_tells_that_a_disk_was_put_back(
     """Where a broker has lost that, too, nobody can know that what lies before it is unread (docs/guarantees.md)."""
     events = before_quiet(Truncated(T, 0, 5, backup), produced(5, NEW), LostOffset(T, 0, lost))
     assert kinds(events) == found
+
+
+PUT_BACK = (Truncated(T, 0, 5, True), produced(5, NEW))
+GONE = LostOffset(T, 0, 5)
+
+
+READ_ANEW = (
+    Rewound("run-2", "offsets", True),
+    replace(head(3, 5), run="run-2", kind="rewind", generation=2),
+    Planned("run-3", "p3", "ingest", 2, 3, T, {0: 5}, ((0, 5, 6),)),
+    Read("run-3", "p3", T, 0, 5, 6, (5,)),
+    replace(head(4, 6), run="run-3", kind="ingest", generation=2, plan_id="p3"),
+)
+
+
+@pytest.mark.parametrize(
+    ("events", "unseen"),
+    [
+        ([*PUT_BACK, replace(GONE, told=True)], {5}),
+        ([*PUT_BACK, GONE, Truncated(T, 0, 5), produced(5, NEW)], {5}),
+        ([Truncated(T, 0, 4, True), produced(4, NEW), produced(5, NEW), GONE, *PUT_BACK], {5}),
+        ([Truncated(T, 0, 4, True), produced(4, NEW), produced(5, NEW), GONE, Truncated(T, 0, 5)], set()),
+        ([GONE, *PUT_BACK], {5}),
+        ([*PUT_BACK, *READ_ANEW, Truncated(T, 0, 5), produced(5, NEW), GONE], {5}),
+        ([*PUT_BACK, GONE, CatalogSetBack(2)], set()),
+        ([*a_rewind(7, skipped=((0, 6, 7),)), *PUT_BACK, produced(6, NEW), replace(GONE, offset=6)], set()),
+        (
+            [
+                *a_rewind(7, skipped=((0, 6, 7),)),
+                *(*PUT_BACK, produced(6, NEW), replace(GONE, offset=6)),
+                CatalogSetBack(2),
+            ],
+            {5, 6},
+        ),
+        ([TopicMade("topic-2"), *(replace(e, topic_id="topic-2") for e in (*PUT_BACK, GONE))], {5}),
+    ],
+    ids=[
+        *("leader epochs tell", "cut off since", "put back since", "what of it was not cut off since"),
+        *("lost before", "read anew, and cut off since", "set back to where it stood", "further on"),
+        *("set back to before", "of another topic"),
+    ],
+)
+def test_what_else_tells_that_a_disk_was_put_back_leaves_no_excuse(events: list[Event], unseen: set[int]) -> None:
+    """Another batch in front of the position, the leader epoch, a head that stood before."""
+    found = analyse(History(before_quiet(*events)))
+    assert {o for a in found if a.what.startswith("never seen") for _, _, o in a.coordinates} == unseen
 
 
 # heads that are made anew

@@ -8,10 +8,29 @@ from typing import Any
 
 import pytest
 
+from tests.builders.records import cut, metadata
 from tests.histories.anomaly import Kind
 from tests.histories.approval_events import Approved, Declared
-from tests.histories.by_hand import CHUNKS, ROW, WAVE, before_quiet, head, held, kinds, planned, projected, then
-from tests.histories.events import Ended, Event, ReadBack, Started, Undone
+from tests.histories.by_hand import (
+    CHUNKS,
+    LATER,
+    NOW,
+    ROW,
+    WAVE,
+    T,
+    a_decision,
+    before_quiet,
+    head,
+    held,
+    kinds,
+    parked,
+    planned,
+    produced,
+    projected,
+    proof_of,
+    then,
+)
+from tests.histories.events import Ended, Event, Produced, Read, ReadBack, Started, Undone
 from tests.histories.promotion_events import GateSays, Offered, Replaced
 
 WAS = hashlib.sha256(b"".join(bytes.fromhex(proof) for *_, proof in CHUNKS)).hexdigest()
@@ -71,6 +90,35 @@ def test_nor_one_that_was_done_by_somebody_else_while_it_was_asked_for() -> None
 def test_nor_one_that_is_refused_after_something_came_between() -> None:
     asked = Approved("run-2", "s"), Started("run-2", "promote", 100)
     assert kinds(before_quiet(GateSays("w1"), OFFERED, GateSays("w2"), *asked, ended("run-2", REFUSED))) == []
+
+
+def test_what_was_parked_and_decided_about_is_replaced_by_the_same_and_by_nothing_else() -> None:
+    """After a redrive had published it."""
+    decided = then(parked(), *a_decision("redrive", LATER))[:-1]
+    promotes = planned("p3", run="run-3", kind="promote", base_sequence=3)
+    again = replace(LATER, run="run-3", plan_id="p3", sequence=4)
+    made = head(4, 6, run="run-3", kind="promote", plan_id="p3", decision="d3")
+
+    def invented(*events: Event) -> list[Kind]:
+        return [k for k in kinds([*decided, *events, made]) if k is Kind.INVENTED]
+
+    assert invented(promotes, Replaced("run-3", 4, ("w1",)), again) == []
+    other = produced(6, cut("w1", [b"\x01\x00", b"\x02\x00", b"\x04\x00"], meta=metadata(NOW))[2])
+    chunk = (T, 0, 6, 2, proof_of(other))
+    with_other = replace(again, samples=b"\x01\x00\x02\x00\x04\x00", chunks=(*again.chunks[:2], chunk))
+    assert Kind.INVENTED in invented(other, promotes, Replaced("run-3", 4, ("w1",)), with_other)
+
+
+@pytest.mark.parametrize(("at_ms", "read", "excused"), [(1, 6, True), (1, 7, False), (NOW, 6, False)])
+def test_what_only_a_repeat_outside_of_the_range_makes_plausible_may_be_shown_to_go(
+    at_ms: int, read: int, excused: bool
+) -> None:
+    """A range that has the repeat, or a start time that is plausible without it, leaves no excuse."""
+    shown: list[Event] = [produced(6, WAVE[0]), Started("run-2", "promote: shown", 100)]
+    shown += [Read("run-2", "p2", T, 0, 0, read, tuple(range(read))), OFFERED]
+    events = before_quiet(*shown)
+    early = [replace(e, timestamp_ms=at_ms) if isinstance(e, Produced) and e.offset < 6 else e for e in events]
+    assert (Kind.UNTRUE in kinds(early)) is not excused
 
 
 def ended(run: str, text: str) -> Event:

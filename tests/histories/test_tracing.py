@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.histories.by_hand import a_rewind, before_quiet, projected, sound
+from tests.histories.by_hand import a_rewind, before_quiet, planned, projected, sound
+from tests.histories.events import Retained
 from tests.histories.random_histories import play_history
 from tests.histories.seeded_bugs.of_heads import a_rewind_keeps_the_generation, the_fence_lets_everybody_through
 from tests.histories.seeded_bugs.of_offsets import (
@@ -34,6 +36,15 @@ def test_a_sound_history_is_a_way_through_the_model() -> None:
 def test_a_head_that_nobody_made_is_shown_in_vain() -> None:
     with pytest.raises(OffTrack, match="there is none such"):
         follow(before_quiet(projected(6, 9)))
+
+
+def test_what_was_shown_may_be_begun_when_retention_took_it_and_is_shown_of_nothing_that_was_gone_then() -> None:
+    shown = planned("p5", run="run-5", kind="promote", ranges=((0, 0, 6),))
+    taken = Retained("topic-1", 0, 3)
+    assert follow(before_quiet(taken, shown))["retention"] == 1
+    now = replace(shown, base_sequence=3, generation=2, positions={0: 4})
+    with pytest.raises(OffTrack, match="promote is planned from 0, where the log was cut"):
+        follow(before_quiet(taken, *a_rewind(4), now))
 
 
 def nobody_looks_where_the_log_begins(patch: Patch) -> None:

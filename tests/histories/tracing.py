@@ -160,7 +160,8 @@ class Trace:
     def _planned(self, plan: Planned) -> None:
         self._plans[plan.plan_id] = plan
         # What an operator was shown may be begun much later; then it is of the head that it was shown on.
-        seen = self._moments if plan.kind in ("held", "promote") else self._since(plan.run, "head", "topic")
+        shown = plan.kind in ("held", "promote")
+        seen = self._moments if shown else self._since(plan.run, "head", "topic")
         at = plan.positions.get(self.partition, NOT_THERE)
         rests = [m for m in seen if m.head and _stands(m.head) == (plan.base_sequence, plan.generation, at)]
         self._must(bool(rests), f"{plan.kind} is planned on head {plan.base_sequence} at {at}, which was none then")
@@ -169,7 +170,8 @@ class Trace:
             agrees = [m for m in self._since(plan.run, "head") if m.head and not doubted(m.head, (m.group,))]
             self._must(bool(agrees), "an ingest is planned where the group contradicts the catalog")
         for start in (a for p, a, b in plan.ranges if p == self.partition and b > a):
-            self._must(self._was_there(plan.run, start), f"{plan.kind} is planned from {start}, where the log was cut")
+            there = any(m.start <= start for m in rests) if shown else self._was_there(plan.run, start)
+            self._must(there, f"{plan.kind} is planned from {start}, where the log was cut")
         parts = {p for p, _, _ in plan.ranges}
         whole = parts >= plan.positions.keys() or plan.kind != "ingest"
         planned = f"plan {plan.kind}" if plan.kind not in _OTHERS else f"{_OTHERS[plan.kind]}, planned"

@@ -6,6 +6,7 @@ writes nothing.
     one    its chunks, all of them, and no other              same; differs where the row was altered, or its places are
                                                               not where they lie; newly failing where it is refused
     one    its chunks, all of them, and others, too           differs
+    one    whatever lies there, where it lacks its last one   differs
     one    not all: some lay before the log's beginning       missing in Kafka
     one    not all: some are not where the row says           not found in Kafka
     one    not all: the others lie elsewhere                  outside
@@ -107,12 +108,14 @@ class VerifyRules(Rule):
         if not rows:
             return self._without_row(waveform_id, lies)
         row = rows[-1]
+        if waveform_id in event.cut:
+            # Whatever the log has of it: it does not agree with itself. Only by what it still names is it found.
+            left = replace(row, chunks=row.chunks[:-1])
+            return {"differs"} if lies or self._touches(left, event.asked) else {"differs", "nothing"}
         wanted = [(row.id, n, length, bytes.fromhex(proof)) for n, (*_, length, proof) in enumerate(row.chunks)]
         copies = {piece.same for _, piece in lies}
         if copies - set(wanted) or (lies and truth.contradicts_itself):
             return _ANYTHING
-        if waveform_id in event.cut:
-            return self._of_a_cut_row(replace(row, chunks=row.chunks[:-1]), lies, event)
         if not copies >= set(wanted):
             return self._not_all(row, lies, event)
         if not truth.whole:
@@ -123,20 +126,6 @@ class VerifyRules(Rule):
         if waveform_id in event.altered or self._elsewhere(row, lies, event):
             return {"differs", *others}
         return others or {"same"}
-
-    def _of_a_cut_row(self, row: Published, lies: list[Lies], event: Verified) -> set[str]:
-        """Its last chunk is gone. What is not stitched today, or lies elsewhere, may be told as that."""
-        if not row.chunks:  # it names no place by which it could be found, and nothing that could be compared
-            return {"not found in Kafka"} if lies else {"not found in Kafka", "nothing"}
-        truth = Truth(tuple(piece for _, piece in lies))
-        there = all(_is_in((t, p, o), event.read) and t == self.ledger.topic_id for t, p, o, _, _ in row.chunks)
-        as_it_was = row.id not in self.case.refused and truth.whole and truth.keeps_its_word
-        if not (as_it_was and there) or self._elsewhere(row, lies, event):
-            return _ANYTHING
-        # What it lacks, and is to be read again, is taken for a copy that contradicts it (docs/guarantees.md).
-        head = self.ledger.heads[-1]
-        beyond = any(c[2] >= head.positions.get(c[1], 0) for c, _ in lies)
-        return {"differs", "outside"} if beyond else {"differs"}
 
     def _elsewhere(self, row: Published, lies: list[Lies], event: Verified) -> bool:
         """Whether a place that the row names was read, and its chunk is not there."""

@@ -45,6 +45,7 @@ from tests.histories.reading_events import Loaded, Opened
 from tests.histories.sealing import is_proven
 from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
 from wavestitch.contracts.chunk_proof import ProofKind
+from wavestitch.contracts.quantities import Partition
 
 Proof = tuple[ProofKind, bytes, str]
 
@@ -117,7 +118,12 @@ class Witness:
         self.history.append(Truncated(self._log.topic_id, partition, end, backup))
 
     def _lost(self, partition: int, offset: int) -> None:
-        self.history.append(LostOffset(self._log.topic_id, partition, offset))
+        p, told = Partition(partition), False
+        at = self._log.partitions[p]
+        stands = self._tables.snapshots[-1].positions.get(p) if self._tables.snapshots else None
+        if stands is not None and stands.leader_epoch not in (None, at.epoch):
+            told = at.end_of_epoch(stands.leader_epoch) < stands.next_offset
+        self.history.append(LostOffset(self._log.topic_id, partition, offset, told))
 
     def _loaded(self, strange: list[Any]) -> None:
         if strange:

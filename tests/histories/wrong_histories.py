@@ -181,6 +181,10 @@ WRONG: dict[str, tuple[Kind, list[Event]]] = {
         Kind.UNTRUE,
         before_quiet(replace(VERIFIED, altered=("w1",))),
     ),
+    "a row that lacks a chunk is told to reach over the edges": (
+        Kind.UNTRUE,
+        before_quiet(replace(VERIFIED, found=(("w1", "outside"), ("w2", "held")), cut=("w1",))),
+    ),
     "a waveform is left out by who verifies": (
         Kind.UNTRUE,
         before_quiet(replace(VERIFIED, found=(("w1", "same"),))),

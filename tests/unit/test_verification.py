@@ -50,6 +50,7 @@ NOWHERE = NotThere(nowhere=HERE)
 DISCARDED = HeldNow((Reason.DISCARDED,), "discard by ops: broken")
 PICKED = HeldNow((Reason.DISCARDED, Reason.OPEN), "pick first by ops: looked at it")
 CUT = replace(ROW, pieces=ROW.pieces[:1])
+TORN = replace(CUT, agrees=False)
 
 
 def saying(column: str) -> RowFace:
@@ -213,6 +214,21 @@ EXAMPLES: dict[str, tuple[Any, ...]] = {
         Agreement.OUTSIDE,
     ),
     "of another topic": (None, [lying(topic_id="before")], None, EXTENT, Agreement.OUTSIDE),
+    "a row of fewer chunks than its samples are long": (INCOMPLETE, [TORN], None, EXTENT, Agreement.DIFFERS),
+    "so long a row, and its chunks are gone": (
+        None,
+        [TORN],
+        None,
+        replace(EXTENT, log_start={Partition(0): Offset(9)}),
+        Agreement.DIFFERS,
+    ),
+    "so long a row, of another topic": (
+        None,
+        [replace(lying(topic_id="before"), agrees=False)],
+        None,
+        EXTENT,
+        Agreement.DIFFERS,
+    ),
     "a row without chunks": (None, [replace(ROW, pieces=())], None, EXTENT, Agreement.NOT_FOUND),
 }
 

@@ -83,14 +83,16 @@ def step_plan_backfill(edges: Edges, scope: Scope, *, apply: bool = True) -> Bac
 
 @disk_errors("planning")
 def step_plan_seams(edges: Edges, planned: BackfillPlanned) -> BackfillPlanned:
-    """The batches that read waveforms together which no batch of the backfill had whole."""
+    """The batches that read waveforms together which no batch of the backfill had whole. Raises `Refused` where the
+    topic was made anew since."""
     lacks = across_cuts(edges.parts(plan_id) for plan_id in planned.plans)
     found = lacks.beside(_held(edges, lacks.lacking)).together
     known = edges.tables.published(set(found))
     together = tuple(places for waveform_id, places in found.items() if waveform_id not in known)
     if not together:
         return BackfillPlanned(planned.stream, planned.scope, (), 0, 0)
-    request = PlanRequest(PlanKind.BACKFILL, planned.scope, together=together, after=planned.plans)
+    topic_id = edges.plan(planned.plans[0], committed=True).topic_id
+    request = PlanRequest(PlanKind.BACKFILL, planned.scope, together=together, after=planned.plans, topic_id=topic_id)
     return _planned(edges, request, apply=True)
 
 

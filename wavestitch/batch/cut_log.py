@@ -121,7 +121,8 @@ def with_last_batches(
     """Positions where somebody puts a head, with the batch that is in front of each now, if anything is there.
 
     `was`: where it stood. Whoever goes back from there to behind a cut does not hide it: what was there stays. Nor does
-    what is there now prove anything of a leader epoch before it, of which the next plan asks."""
+    what is there now prove anything of a leader epoch before it, of which the next plan asks: it may have been written
+    since `ends` were looked at, behind a cut."""
     inside = {p: at for p, at in positions.items() if ends[p].log_start < at.next_offset <= ends[p].high_watermark}
     back = {p: was[p] for p, at in inside.items() if p in was and at.next_offset <= was[p].next_offset}
     behind = {p: at for p, at in back.items() if at.last_batch is not None}
@@ -129,8 +130,12 @@ def with_last_batches(
     hidden = {p: behind[p].last_batch for p, cut in cuts.items() if cut < inside[p].next_offset}
     sound = {p for p, at in inside.items() if p in behind or at.leader_epoch == ends[p].leader_epoch} - hidden.keys()
     now = _batches_before(topic, {p: inside[p].next_offset for p in sound}, log)
-    last = {**now, **hidden}
+    last = {**{p: batch for p, batch in now.items() if not _is_later(batch, inside[p])}, **hidden}
     return {p: at._replace(last_batch=last.get(p)) for p, at in positions.items()}
+
+
+def _is_later(batch: LastBatch | None, at: Position) -> bool:
+    return batch is not None and at.leader_epoch is not None and batch.leader_epoch > at.leader_epoch
 
 
 def said_of_unproven(

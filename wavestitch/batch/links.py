@@ -11,6 +11,7 @@ from wavestitch.batch.located import Located, locate, noted_starts, still_there
 from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.survey import Made, Survey, plan_of, size_of, survey, too_much
 from wavestitch.batch.walk import Walk
+from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.offset_range import OffsetRange, cut_links, joined, pack_groups, without
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.start_index import Known
@@ -42,6 +43,7 @@ def links_of(stream: Stream, request: PlanRequest, here: Survey, by: Planning) -
     assert scope is not None, "a backfill has an interval"
     known = noted_starts(here, scope)
     if request.together:
+        _refuse_new_topic(stream, request, here)
         groups, gone = still_there(request.together, here.ends)
         # What this very backfill read of it is held by nobody.
         held = [r for g in gone for r in known.get(g.partition, Known()).held_of([g])]
@@ -68,6 +70,18 @@ def links_of(stream: Stream, request: PlanRequest, here: Survey, by: Planning) -
         plans.append(plan_of(stream, here, made, part, why=found.why, after=before))
     nothing = "" if plans else f"stream {stream.name}: the log has nothing that may start in the interval"
     return Links(tuple(plans), found.lost, found.read_before, tuple(stream.remarks()), nothing)
+
+
+def _refuse_new_topic(stream: Stream, request: PlanRequest, here: Survey) -> None:
+    """Offsets of the topic that the backfill has read are other records on one in its place, which may have fewer
+    partitions."""
+    if here.topic.topic_id != request.topic_id:
+        raise Refused(
+            f"topic {here.topic.name} was deleted and made again: this backfill has read id {request.topic_id}, now it "
+            f"is {here.topic.topic_id}. What it has published stays; waveforms that lay across its cuts are gone with "
+            f"that topic. Run the backfill of stream {stream.name} again for what the new one has",
+            topic=here.topic.name,
+        )
 
 
 def _closed_up(part: list[OffsetRange], *, most: int, gap: int) -> list[OffsetRange]:

@@ -16,7 +16,7 @@ class PlanRequest:
     """What kind of batch is wanted. `scope` for a backfill (start times, ns UTC); `ranges` for a manual run that
     names its offsets. Neither: from the head's positions; `only` of these partitions (None: all), and of those that
     `until` names no further than there. `together`: of a backfill that reads across its cuts again, the offsets of each
-    waveform, which one batch has to read; `after`: its batches so far."""
+    waveform, which one batch has to read, on the topic `topic_id`; `after`: its batches so far."""
 
     kind: PlanKind = PlanKind.INGEST
     scope: Scope | None = None
@@ -25,6 +25,7 @@ class PlanRequest:
     until: Mapping[Partition, Offset] = field(default_factory=dict)
     together: tuple[tuple[OffsetRange, ...], ...] = ()
     after: tuple[str, ...] = ()
+    topic_id: str = ""
 
     def wants(self, partition: Partition) -> bool:
         return self.only is None or partition in self.only

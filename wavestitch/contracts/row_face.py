@@ -34,12 +34,15 @@ class RowPiece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RowFace:
-    """`columns`: a digest for each of `COMPARED`. `plan_id`: the batch that published it, or stitched it anew."""
+    """`columns`: a digest for each of `COMPARED`. `plan_id`: the batch that published it, or stitched it anew.
+    `agrees`: with itself. Where its samples are longer or shorter than the chunks that it names, or these are not as
+    many as it says, it was altered, whatever the log gives of it."""
 
     waveform_id: str
     plan_id: str
     columns: tuple[bytes, ...]
     pieces: tuple[RowPiece, ...]
+    agrees: bool = True
 
     def unlike(self, other: RowFace) -> list[str]:
         """The columns in which two rows differ. Record times are those of the copies that were taken: they are
@@ -56,11 +59,13 @@ def face_of(row: Mapping[str, Any], sent: memoryview | bytes) -> RowFace:
     samples as they were sent."""
     said = (bytes(hashlib.sha256(sent).digest()) if name == "samples" else _spelled(row[name]) for name in COMPARED)
     chunks: Sequence[Mapping[str, Any]] = row["chunks"] or ()
+    as_long = len(sent) == sum(chunk["length"] or 0 for chunk in chunks)
     return RowFace(
         waveform_id=row["waveform_id"],
         plan_id=str(row["plan_id"]),
         columns=tuple(hashlib.sha256(text).digest()[:_BYTES] for text in said),
         pieces=tuple(RowPiece(*(chunk[name] for name in RowPiece._fields)) for chunk in chunks),
+        agrees=as_long and len(chunks) == row["chunk_count"],
     )
 
 

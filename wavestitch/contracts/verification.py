@@ -12,6 +12,7 @@
     other chunks       a row           not found in Kafka, though the offsets are there, or were cut off
     another copy       a row           as where the row's own chunks lie: that copy says nothing of the row
     fails today        a row           newly failing; accepted, where an operator had accepted it
+    anything           a row           differs, where it does not agree with itself
     not all of it      anything        outside: it reaches over the range's edges
 
 Pure: whoever compares has read both, the table at one snapshot. Publishes nothing, decides nothing about a waveform.
@@ -206,6 +207,10 @@ def _with_row(waveform_id: str, log: InLog | None, rows: Sequence[RowFace], exte
     if len(rows) > 1:
         why = f"is in the table {len(rows)} times"
         return Compared(waveform_id, Agreement.DIFFERS, why, ("waveform_id",), row.plan_id)
+    if not row.agrees:
+        # What the log makes of it was chosen by what the row names: that may be anything, and no proof.
+        why = f"chunks: of the {len(row.pieces)} that its row names its samples were not made"
+        return Compared(waveform_id, Agreement.DIFFERS, why, ("chunks",), row.plan_id)
     if log is not None and log.made is not None and is_of_row(log.made, row.pieces):
         return _row_by_row(log, log.made, row, extent)
     return _with_row_only(waveform_id, log, row, extent)
