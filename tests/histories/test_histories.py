@@ -105,6 +105,15 @@ def test_a_row_that_lacks_a_chunk_differs_also_where_the_next_one_is_told_as_ski
     assert [str(a) for a in check_seed(3043)] == []
 
 
+@pytest.mark.xfail(
+    strict=True,
+    reason="a repeat without a count (topic-1/1@30) is read while its chunk is published, whose row is promoted away "
+    "later: the held copy has the bytes and says more; the checker wants one that says the same",
+)
+def test_a_repeat_that_says_nothing_of_the_whole_is_held_by_what_says_more() -> None:
+    assert [str(a) for a in check_seed(23517)] == []
+
+
 def test_what_is_sent_again_does_not_double_every_time() -> None:
     play = Play(5230)
     play.play(play.random.randint(SHORTEST, LONGEST))
