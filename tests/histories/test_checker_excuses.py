@@ -52,6 +52,7 @@ from tests.histories.events import (
     Read,
     Reset,
     Rewound,
+    Shared,
     Started,
     TopicMade,
     Truncated,
@@ -79,6 +80,28 @@ def test_a_request_that_lands_late_knows_what_its_run_knew_when_it_was_sent() ->
 
     assert writers(sent, reset, looked, *lands, reset, *lands) == []
     assert writers(reset, looked, sent, *lands) == [Kind.STALE_WRITER]
+
+
+def test_what_a_head_publishes_is_no_act_beside_it_and_whatever_else_is_done_after_the_look_is_one() -> None:
+    """A decision on whose catalog a copy goes on while its commit is on the way can be fenced by nobody."""
+    copied, looked, sent = Shared(T, 0, 6, False, 2, 3), Looked("run-2", "group"), GivenUp("run-2", 7, "tables.commit")
+    staged = replace(held(5, OPEN[0], "d2"), run="run-2", sequence=3)
+    lands: list[Event] = [Lands("run-2", 7), LATER, replace(head(3, 6), run="run-2", kind="held", plan_id="p2")]
+
+    def said(*events: Event) -> list[str]:
+        mine = planned("p2", run="run-2", kind="held", action="redrive", ids=("w1",))
+        history = then(parked(), Started("run-2", "held", 100), mine, *events, Ended("run-2", "Transient", 9))
+        return [a.what for a in analyse(History(history[:-1])) if a.kind is Kind.STALE_WRITER]
+
+    two = ["head 3 (held) comes after (1, 2), and the group shows another catalog"]
+    assert said(looked, copied, *lands[1:]) == []
+    assert said(looked, sent, copied, *lands, Landed("run-2", 7)) == []
+    assert said(looked, sent, copied, looked, *lands, Landed("run-2", 7)) == [], "looked again after it was sent"
+    assert said(copied, *lands[1:]) == two, "who never looks has no excuse"
+    assert said(copied, looked, *lands[1:]) == two
+    assert said(copied, looked, sent, *lands, Landed("run-2", 7)) == two
+    assert said(looked, staged, copied, *lands[1:]) == two, "between its look and its commit lies nothing else"
+    assert said(looked, copied, staged, sent, *lands, Landed("run-2", 7)) == two
 
 
 def test_who_committed_since_its_last_look_at_the_group_has_no_excuse_for_writing_over_a_reset() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders.records import cut, metadata
+from tests.builders.records import cut, letter, metadata
 from tests.histories.anomaly import Kind
 from tests.histories.approval_events import Approved, Declared
 from tests.histories.by_hand import (
@@ -30,7 +30,9 @@ from tests.histories.by_hand import (
     proof_of,
     then,
 )
-from tests.histories.events import Ended, Event, Produced, Read, ReadBack, Started, Undone
+from tests.histories.checker import analyse
+from tests.histories.events import Ended, Event, Held, Produced, Read, ReadBack, Started, Undone
+from tests.histories.history import History
 from tests.histories.promotion_events import GateSays, Offered, Replaced
 
 WAS = hashlib.sha256(b"".join(bytes.fromhex(proof) for *_, proof in CHUNKS)).hexdigest()
@@ -119,6 +121,61 @@ def test_what_only_a_repeat_outside_of_the_range_makes_plausible_may_be_shown_to
     events = before_quiet(*shown)
     early = [replace(e, timestamp_ms=at_ms) if isinstance(e, Produced) and e.offset < 6 else e for e in events]
     assert (Kind.UNTRUE in kinds(early)) is not excused
+
+
+SILENT = letter("w1", 0, b"\x01\x00", meta=metadata(NOW), count=None)
+"""The first chunk of what is published, and it says nothing of the whole."""
+
+
+def read_at(sequence: int) -> list[Event]:
+    """Offset 6 is read, and passed by a head of this number."""
+    mine = planned("p3", run="run-3", base_sequence=sequence - 1, ranges=((0, 6, 7),))
+    return [mine, Read("run-3", "p3", T, 0, 6, 7, (6,)), head(sequence, 7, run="run-3", kind="ingest", plan_id="p3")]
+
+
+def promoted_at(sequence: int, to: int) -> list[Event]:
+    """What is published is promoted away, by what was read without offset 6."""
+    rows = (replace(held(n, one, "d2", "failed_expectation"), sequence=sequence) for n, one in enumerate(WAVE))
+    made = head(sequence, to, run="run-2", kind="promote", plan_id="p2", decision="d2")
+    return [
+        planned("p2", run="run-2", kind="promote", ranges=((0, 0, 6),)),
+        *rows,
+        Replaced("run-2", sequence, ("w1",)),
+        made,
+    ]
+
+
+def is_lost(repeat: Any, events: list[Event]) -> bool:
+    found = analyse(History(before_quiet(produced(6, repeat), *events)[:-1]))
+    return any(a.kind is Kind.LOST and (T, 0, 6) in a.coordinates for a in found)
+
+
+@pytest.mark.parametrize(
+    ("repeat", "lost"),
+    [
+        (WAVE[0], False),
+        (SILENT, False),
+        (letter("w1", 2, b"\x03\x00", meta=metadata(NOW), count=3), False),
+        (letter("w1", 0, b"\x01\x00", meta=metadata(NOW), count=4), True),
+        (cut("w1", [b"\x01\x00"], meta=metadata(NOW))[0], True),
+        (letter("w1", 0, b"\x01\x00", meta=metadata(NOW), count=3, digest="0" * 32), True),
+        (letter("w1", 0, b"\x09\x00", meta=metadata(NOW), count=None), True),
+    ],
+    ids=["the same", "nothing", "no digest", "another count", "that it is all", "a digest, too", "other bytes"],
+)
+def test_a_repeat_that_a_row_had_when_it_was_read_is_held_by_the_rows_own_chunk_if_that_says_as_much(
+    repeat: Any, lost: bool
+) -> None:
+    assert is_lost(repeat, [*read_at(3), *promoted_at(4, 7)]) is lost
+
+
+def test_and_by_nothing_else_that_says_more() -> None:
+    """Not where it came when the row was gone, where no row ever had it, or where nothing of it is held."""
+    read, out = read_at(3), promoted_at(4, 7)
+    assert is_lost(SILENT, [*promoted_at(3, 6), *read_at(4)])
+    assert is_lost(SILENT, [*read, *(e for e in out if not isinstance(e, Held))])
+    assert is_lost(SILENT, [*read, *(replace(e, payload=b"other") if isinstance(e, Held) else e for e in out)])
+    assert is_lost(letter("w2", 0, b"\x07\x00", meta=metadata(NOW), count=None), [*read, *out])
 
 
 def ended(run: str, text: str) -> Event:
