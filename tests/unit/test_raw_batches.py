@@ -97,7 +97,9 @@ def test_gaps_are_all_offsets_but_those_that_are_present() -> None:
     assert not AllBut(0, 2, [0, 1])
 
 
-@pytest.mark.parametrize("behind", [b"", b"behind", bytes(40), b"\x1f", b"\x1f\x8b\x08\xff", gzip.compress(b"more", mtime=0)])
+@pytest.mark.parametrize(
+    "behind", [b"", b"behind", bytes(40), b"\x1f", b"\x1f\x8b\x08\xff", gzip.compress(b"more", mtime=0)]
+)
 @pytest.mark.parametrize("sizes", [(9,), (0, 9, 0), (3 << 20,), (5000, 1, 400_000), (0,) * 999 + (7,)])
 def test_gzip_is_inflated_member_by_member_whatever_is_behind_the_last(sizes: tuple[int, ...], behind: bytes) -> None:
     members = [random.Random(n).randbytes(n // 9) * 9 for n in sizes]
