@@ -113,6 +113,9 @@ class OffsetRules(Rule):
         if head.kind == "rebuilt":
             self._begins_anew(head)
         was = before.positions if before.topic_id == head.topic_id else {}
+        if forgotten := sorted(was.keys() - head.positions.keys()):
+            what = f"head {head.sequence} ({head.kind}) knows nothing of partitions {forgotten} any more"
+            self.case.say(Kind.STALE_WRITER, what)
         for p, now in sorted(head.positions.items()):
             start = was.get(p, 0)
             passed = [(head.topic_id, p, o) for o in range(start, now)]
