@@ -301,6 +301,12 @@ PUT_BACK = (Truncated(T, 0, 5, True), produced(5, NEW))
 GONE = LostOffset(T, 0, 5)
 
 
+MADE_ANEW = (
+    Rewound("run-2", "rebuilt", True),
+    replace(head(4, 6), run="run-2", kind="rebuilt", generation=2, unproven=(0,)),
+)
+
+
 READ_ANEW = (
     Rewound("run-2", "offsets", True),
     replace(head(3, 5), run="run-2", kind="rewind", generation=2),
@@ -330,11 +336,25 @@ READ_ANEW = (
             {5, 6},
         ),
         ([TopicMade("topic-2"), *(replace(e, topic_id="topic-2") for e in (*PUT_BACK, GONE))], {5}),
+        ([*PUT_BACK, *MADE_ANEW], set()),
+        ([*PUT_BACK, MADE_ANEW[0], replace(MADE_ANEW[1], unproven=())], {5}),
+        ([Truncated(T, 0, 5), produced(5, NEW), *MADE_ANEW], {5}),
+        ([*MADE_ANEW, *PUT_BACK], {5}),
+        ([*PUT_BACK, *MADE_ANEW, Truncated(T, 0, 5), produced(5, NEW)], {5}),
+        ([*PUT_BACK, produced(6, NEW), *MADE_ANEW], {6}),
     ],
     ids=[
         *("leader epochs tell", "cut off since", "put back since", "what of it was not cut off since"),
         *("lost before", "read anew, and cut off since", "set back to where it stood", "further on"),
         *("set back to before", "of another topic"),
+        *(
+            "a head made anew",
+            "one that tells",
+            "cut off, and not put back",
+            "put back since",
+            "anew, and cut off since",
+        ),
+        "beyond the position",
     ],
 )
 def test_what_else_tells_that_a_disk_was_put_back_leaves_no_excuse(events: list[Event], unseen: set[int]) -> None:
