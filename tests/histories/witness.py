@@ -213,7 +213,8 @@ class Witness:
         )
 
     def _unproven(self, head: Any) -> tuple[int, ...]:
-        if head.kind is not HeadKind.REBUILT or self._tables.expired < len(self._tables.snapshots) - 1:
+        alone = self._tables.expired >= len(self._tables.snapshots) - 1
+        if head.kind is not HeadKind.REBUILT or not alone or head.topic_id != self._log.topic_id:
             return ()
         left = self._tables.left
         stood = {} if left is None or left.topic_id != head.topic_id else left.positions
