@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, run_batch
 from tests.fakes.fake_log import FakeLog
+from tests.fakes.faults import Steps
 from tests.fakes.kept_partition import Visibility
 from wavestitch.batch.plan import NothingToDo, PlanRequest
-from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.errors import Fenced, Transient
 from wavestitch.contracts.plan import PlanKind, Scope
+from wavestitch.contracts.quantities import Partition
 
 START_MS = 1_767_614_400_000
 STREAM = make_stream(search_margin=60)
@@ -55,3 +59,30 @@ def test_a_backfill_finds_what_came_earlier_or_later_by_the_search_margin(late_m
     found = run_batch(bench, STREAM, PlanRequest(PlanKind.BACKFILL, scope), clock_ms=START_MS)
     assert not isinstance(found, NothingToDo)
     assert published(bench) == {"wanted"}
+
+
+def ingest(bench: Bench) -> Any:
+    return run_batch(bench, STREAM, PlanRequest(), clock_ms=START_MS)
+
+
+@pytest.mark.parametrize("effects", range(20))
+def test_a_partition_that_another_batch_began_meanwhile_stays_in_the_head(effects: int) -> None:
+    """Whenever the topic grows beside an ingest, which may have looked at it before, and at the head since."""
+    bench = Bench(FakeLog("waves", 1))
+    send(bench, "a")
+    ingest(bench)
+    send(bench, "b")
+    late = Steps(lambda: ingest(bench), "late")
+    for _ in range(effects):
+        late.advance()
+    bench.log.add_partition()
+    send_chunk(bench.log, "c", at_ms=START_MS, start_ms=START_MS, partition=1)
+    ingest(bench)
+    begun = bench.tables.snapshots[-1].positions[Partition(1)]
+    send(bench, "d")
+    late.finish()
+    assert late.error is None or isinstance(late.error, Fenced)
+    assert bench.tables.snapshots[-1].positions[Partition(1)] == begun
+    ingest(bench)
+    assert published(bench) == {"a", "b", "c", "d"}
+    assert sum(r.partition == 1 for plan in bench.plans.values() for r in plan.ranges) == 1, "nor is it read again"

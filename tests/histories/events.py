@@ -211,6 +211,9 @@ class Committed:
     skipped: tuple[tuple[int, int, int], ...]
     held: tuple[str, ...] | None = None
     note: str = ""
+    unproven: tuple[int, ...] = ()
+    """Where no head was left: partitions of which neither one that another tool kept nor the leader epoch tells whether
+    the log in front of the position is the one that was read."""
 
 
 @dataclass(frozen=True, slots=True)

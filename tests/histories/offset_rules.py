@@ -113,6 +113,9 @@ class OffsetRules(Rule):
         if head.kind == "rebuilt":
             self._begins_anew(head)
         was = before.positions if before.topic_id == head.topic_id else {}
+        if forgotten := sorted(was.keys() - head.positions.keys()):
+            what = f"head {head.sequence} ({head.kind}) knows nothing of partitions {forgotten} any more"
+            self.case.say(Kind.STALE_WRITER, what)
         for p, now in sorted(head.positions.items()):
             start = was.get(p, 0)
             passed = [(head.topic_id, p, o) for o in range(start, now)]
@@ -148,6 +151,9 @@ class OffsetRules(Rule):
         """What was held and is not under a rebuilt head is read again, or given up by name. What the log has no more
         (of a topic that was made anew, or cut off) is gone with it: as many as the head says are missing."""
         self._looks_again([one for one in self.read_over if one[1] not in self.recorded])
+        # Where a disk was put back, no head of before tells that (docs/guarantees.md).
+        for where in self.put_back.keys() & {(head.topic_id, p) for p in head.unproven}:
+            self.unproven[where] = self.put_back[where], head.positions[where[1]]
         named = _named(head)
         gone = [c for c in self.owed if not self.ledger.durable(c)]
         again = {c for c in gone if c in named or (c[0] == head.topic_id and c[2] >= head.positions.get(c[1], 0))}

@@ -60,6 +60,7 @@ from tests.histories.events import (
 from tests.histories.history import History
 from tests.histories.late_events import GivenUp, Landed, Lands
 from tests.histories.table_events import CatalogSetBack
+from tests.histories.verify_events import Verified
 
 
 def test_a_reset_after_the_last_look_can_be_fenced_by_nobody() -> None:
@@ -257,6 +258,39 @@ def test_a_repeat_is_held_by_what_says_the_same_of_the_whole_whatever_is_asked_o
     assert [kind for kind in kinds([*events, Quiet()]) if kind is Kind.LOST] == found
 
 
+@pytest.mark.parametrize(
+    ("skipped", "said", "right"),
+    [
+        (True, "held", True),
+        (True, "missing in the table", True),
+        (True, "skipped", False),
+        (True, "discarded", False),
+        (False, "held", False),
+        (False, "missing in the table", True),
+    ],
+)
+def test_a_chunk_that_went_with_its_deleted_row_is_told_by_what_is_held_of_it_only_where_it_is_skipped(
+    skipped: bool, said: str, right: bool
+) -> None:
+    """Of two chunks one had been held before they were published, the other one was not."""
+    last = cut("w2", [b"\x07\x00", b"\x08\x00"], meta=metadata(NOW))[1]
+    chunks = ((T, 0, 5, 2, proof_of(OPEN[0])), (T, 0, 6, 2, proof_of(last)))
+    back, over = head(4, 6, run="run-3", kind="rewind", generation=2), ((0, 6, 7),)
+    ahead = head(5, 7, run="run-3", kind="rewind", generation=3, skipped=over)
+    rewound: list[Event] = [Rewound("run-3", "offsets", True), back, ahead]
+    events = before_quiet(
+        produced(6, last),
+        planned("p2", run="run-2", ranges=((0, 6, 7),)),
+        Read("run-2", "p2", T, 0, 6, 7, (6,)),
+        Published("run-2", "p2", 3, "w2", b"\x07\x00\x08\x00", chunks),
+        head(3, 7, run="run-2", kind="ingest", plan_id="p2"),
+        *(rewound if skipped else []),
+        Started("run-4", "verify", 100),
+        Verified("run-4", ((0, 5, 7),), ((0, 5, 7),), (("w2", said),), deleted=("w2",)),
+    )
+    assert (Kind.UNTRUE not in kinds(events[:-1])) is right
+
+
 # elections
 
 
@@ -301,6 +335,12 @@ PUT_BACK = (Truncated(T, 0, 5, True), produced(5, NEW))
 GONE = LostOffset(T, 0, 5)
 
 
+MADE_ANEW = (
+    Rewound("run-2", "rebuilt", True),
+    replace(head(4, 6), run="run-2", kind="rebuilt", generation=2, unproven=(0,)),
+)
+
+
 READ_ANEW = (
     Rewound("run-2", "offsets", True),
     replace(head(3, 5), run="run-2", kind="rewind", generation=2),
@@ -330,11 +370,25 @@ READ_ANEW = (
             {5, 6},
         ),
         ([TopicMade("topic-2"), *(replace(e, topic_id="topic-2") for e in (*PUT_BACK, GONE))], {5}),
+        ([*PUT_BACK, *MADE_ANEW], set()),
+        ([*PUT_BACK, MADE_ANEW[0], replace(MADE_ANEW[1], unproven=())], {5}),
+        ([Truncated(T, 0, 5), produced(5, NEW), *MADE_ANEW], {5}),
+        ([*MADE_ANEW, *PUT_BACK], {5}),
+        ([*PUT_BACK, *MADE_ANEW, Truncated(T, 0, 5), produced(5, NEW)], {5}),
+        ([*PUT_BACK, produced(6, NEW), *MADE_ANEW], {6}),
     ],
     ids=[
         *("leader epochs tell", "cut off since", "put back since", "what of it was not cut off since"),
         *("lost before", "read anew, and cut off since", "set back to where it stood", "further on"),
         *("set back to before", "of another topic"),
+        *(
+            "a head made anew",
+            "one that tells",
+            "cut off, and not put back",
+            "put back since",
+            "anew, and cut off since",
+        ),
+        "beyond the position",
     ],
 )
 def test_what_else_tells_that_a_disk_was_put_back_leaves_no_excuse(events: list[Event], unseen: set[int]) -> None:

@@ -147,20 +147,26 @@ class VerifyRules(Rule):
 
     def _without_row(self, waveform_id: str, lies: list[Lies]) -> set[str]:
         held = self.ledger.newest(waveform_id)
-        standing = {(row.coordinate, identity(row)) for row in held if row.reason != "discarded"}
         copies = {identity(row) for row in held}
         head = self.ledger.heads[-1]
         beyond = {c for c, _ in lies if c[2] >= head.positions.get(c[1], 0)}
         loose = [c for c, piece in lies if piece.same not in copies and c not in beyond]
         if loose:
             owed = all(c in self.read for c in loose) and not self.history_lost
-            # Where no head is left that proves that it is the log that was read (docs/guarantees.md).
-            passed = {"skipped"} if any(_is_in(c, head.skipped) for c in loose) else set()
+            # Where no head is left that proves that it is the log that was read (docs/guarantees.md). What is held of
+            # it comes before that.
+            skipped = any(_is_in(c, head.skipped) for c in loose)
+            passed = (self._as_held(held, lies) if held else {"skipped"}) if skipped else set()
             return {"missing in the table", *passed} if owed else _ANYTHING
         if not held:
             if any(self._was_no_chunk(c) for c, _ in lies):
                 return _ANYTHING  # taken for what is held from there (docs/guarantees.md)
             return {"outside"} if lies else {"outside", "nothing"}
+        return self._as_held(held, lies)
+
+    @staticmethod
+    def _as_held(held: list[Held], lies: list[Lies]) -> set[str]:
+        standing = {(row.coordinate, identity(row)) for row in held if row.reason != "discarded"}
         if not standing:
             return {"discarded"}
         there = {(c, piece.same) for c, piece in lies}

@@ -45,6 +45,7 @@ from tests.histories.reading_events import Loaded, Opened
 from tests.histories.sealing import is_proven
 from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
 from wavestitch.contracts.chunk_proof import ProofKind
+from wavestitch.contracts.position import HeadKind
 from wavestitch.contracts.quantities import Partition
 
 Proof = tuple[ProofKind, bytes, str]
@@ -118,11 +119,9 @@ class Witness:
         self.history.append(Truncated(self._log.topic_id, partition, end, backup))
 
     def _lost(self, partition: int, offset: int) -> None:
-        p, told = Partition(partition), False
-        at = self._log.partitions[p]
+        p = Partition(partition)
         stands = self._tables.snapshots[-1].positions.get(p) if self._tables.snapshots else None
-        if stands is not None and stands.leader_epoch not in (None, at.epoch):
-            told = at.end_of_epoch(stands.leader_epoch) < stands.next_offset
+        told = stands is not None and self._told(p, stands)
         self.history.append(LostOffset(self._log.topic_id, partition, offset, told))
 
     def _loaded(self, strange: list[Any]) -> None:
@@ -209,8 +208,25 @@ class Witness:
                 tuple((r.partition, r.start, r.end) for r in head.skipped),
                 tuple(sorted({row.held.decision for row in self._tables.held_rows()})),
                 head.note,
+                self._unproven(head),
             )
         )
+
+    def _unproven(self, head: Any) -> tuple[int, ...]:
+        alone = self._tables.expired >= len(self._tables.snapshots) - 1
+        if head.kind is not HeadKind.REBUILT or not alone or head.topic_id != self._log.topic_id:
+            return ()
+        left = self._tables.left
+        stood = {} if left is None or left.topic_id != head.topic_id else left.positions
+        kept = {p: at.next_offset for p, at in stood.items() if at.last_batch is not None}
+        alike = {p: at for p, at in head.positions.items() if kept.get(p, -1) < at.next_offset}
+        return tuple(p for p, at in alike.items() if not self._told(p, at))
+
+    def _told(self, p: Partition, at: Any) -> bool:
+        """Whether the leader epoch of a position says that the log was cut off before that."""
+        here = self._log.partitions[p]
+        known = at.leader_epoch not in (None, here.epoch)
+        return known and here.end_of_epoch(at.leader_epoch) < at.next_offset
 
     def _without(self, head: Any) -> None:
         """Where anything was ever taken out: what is not there of what maintenance has seen."""

@@ -118,6 +118,10 @@ WRONG: dict[str, tuple[Kind, list[Event]]] = {
             projected(6, 4, 2),
         ),
     ),
+    "a head that forgets a partition": (
+        Kind.STALE_WRITER,
+        before_quiet(planned("p2"), replace(head(3, 6), kind="ingest", plan_id="p2", positions={})),
+    ),
     "an older generation": (Kind.STALE_WRITER, before_quiet(*a_rewind(6, generation=1))),
     "a reset that was written over": (
         Kind.STALE_WRITER,

@@ -167,9 +167,8 @@ def left_at(here: Survey, request: PlanRequest, ranges: Sequence[OffsetRange]) -
     after = ends_after(here.head, ranges, here.ends, here.topic)
     if request.kind is not PlanKind.INGEST:
         return after
-    ends = here.ends
-    fresh = {p: at._replace(leader_epoch=ends[p].leader_epoch) for p, at in after.items() if request.wants(p)}
-    return {**after, **fresh}
+    seen = {p: end for p, end in here.ends.items() if request.wants(p)}
+    return {**after, **{p: after[p]._replace(leader_epoch=end.leader_epoch) for p, end in seen.items()}}
 
 
 def _with_last_batches(
@@ -179,7 +178,7 @@ def _with_last_batches(
     if request.kind is not PlanKind.INGEST:
         return dict(after)
     moved = {p for p, at in after.items() if at.last_batch is None or at.next_offset != _stands(here.head, p)}
-    fresh = {p: after[p] for p in moved if request.wants(p)}
+    fresh = {p: after[p] for p in moved if p in here.ends and request.wants(p)}
     return {**after, **with_last_batches(here.topic.name, fresh, here.ends, here.log)}
 
 
@@ -187,7 +186,7 @@ def _said_of_unproven(here: Survey, request: PlanRequest, after: Mapping[Partiti
     if request.kind is not PlanKind.INGEST:
         return ()
     stands = {p: at for p, at in here.head.positions.items() if p in here.ends and request.wants(p)}
-    goes = {p: at for p, at in after.items() if request.wants(p)}
+    goes = {p: at for p, at in after.items() if p in here.ends and request.wants(p)}
     return said_of_unproven(here.topic.name, stands, goes, here.ends)
 
 
@@ -270,8 +269,9 @@ def _refuse_partitions(stream: Stream, request: PlanRequest, topic: TopicView) -
 def ends_after(
     head: Head, ranges: Sequence[OffsetRange], ends: Mapping[Partition, PartitionEnds], topic: TopicView
 ) -> dict[Partition, Position]:
-    """Where an ingest leaves the positions: all partitions, the new ones too."""
-    after = {p: head.positions.get(p, Position(Offset(0))) for p in topic.partitions}
+    """Where an ingest leaves the positions: all partitions, the new ones too; also one that another batch has begun
+    since this one looked at the topic, which had it not yet then."""
+    after = {p: head.positions.get(p, Position(Offset(0))) for p in sorted({*topic.partitions, *head.positions})}
     for r in ranges:
         after[r.partition] = after[r.partition]._replace(next_offset=r.end, leader_epoch=ends[r.partition].leader_epoch)
     return after
