@@ -102,7 +102,7 @@ def test_what_batches_published_is_the_same_by_every_way_of_naming_a_range(whole
 
 def test_an_altered_sample_a_deleted_row_and_deleted_records_each_have_their_name(whole: DeploymentRig) -> None:
     plan_id = whole.deployment.tables(STREAM).batches()[0].plan_id
-    alter_row(table_of(whole), "w1", samples=[7, 256])
+    alter_row(table_of(whole), "w1", samples=[7, 256, 1, 257])
     (one,) = unlike(verify(whole)).values()
     assert (one.waveform_id, one.found, one.columns) == ("w1", Agreement.DIFFERS, ("samples",))
     assert one.plan_id == plan_id
