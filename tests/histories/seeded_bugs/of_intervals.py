@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import backfill, held_decision, history, reconciled_head, steps, survey
+from wavestitch.batch import backfill, held_decision, history, links, reconciled_head, steps, survey
 
 
 @shows(Kind.LOST, since=100)
@@ -64,3 +64,8 @@ def whose_the_catalog_is_is_asked_by_who_plans_and_not_before_the_commit(patch: 
 def a_history_beside_another_table_is_believed(patch: Patch) -> None:
     """What it says to be finished is in no table any more."""
     patch.setattr(history, "rows_behind", lambda _, rows: list(rows))
+
+
+@shows(Kind.UNBOUNDED_END, since=21811, swarm=True)
+def what_lies_across_the_cuts_of_a_backfill_is_read_on_a_topic_made_in_the_others_place(patch: Patch) -> None:
+    patch.setattr(links, "_refuse_new_topic", lambda *_: None)
