@@ -21,7 +21,7 @@ from tests.builders.table_rows import (
 )
 from tests.domain.rest_catalog import Faults, rest_catalog
 from tests.domain.table_races import commit_on_the_same_head, race, stage_the_same_and_more
-from wavestitch.contracts.errors import StateUnknown
+from wavestitch.contracts.errors import BadInput, StateUnknown
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import HeadKind, Position
 from wavestitch.contracts.quantities import Offset
@@ -210,6 +210,29 @@ class TestARequestThatIsSentAgainOnItsWay:
         with pytest.raises(CommitConflict):
             tables.commit(head, head.next(), [])
         assert before < metadata_files(tmp_path)
+
+    def test_a_bad_request_about_a_table_that_somebody_changed_is_a_conflict(self, served, tmp_path):
+        """As servers say of a sequence number that another branch has taken since."""
+        settings, faults = served
+        tables = StreamTables(settings, "ecg")
+        head = tables.commit(None, first_head(), [])
+        stale = tables.stored()[0].load()
+        set_properties(settings, "ecg.waveforms", owner="ops")
+        before = metadata_files(tmp_path)
+        faults.planned = [("before", 400)]
+        with pytest.raises(CommitConflict, match=r"somebody else changed table ecg\.waveforms first"):
+            tables.stored()[0].commit_files(stale, [], head.next().to_properties())
+        assert before < metadata_files(tmp_path)
+        assert tables.head() == head
+
+    def test_a_bad_request_about_a_table_as_it_was_loaded_is_one(self, served):
+        settings, faults = served
+        tables = StreamTables(settings, "ecg")
+        head = tables.commit(None, first_head(), [])
+        faults.planned = [("before", 400)]
+        with pytest.raises(BadInput, match="cannot be used as it is set up"):
+            tables.commit(head, head.next(), [])
+        assert tables.head() == head
 
     def test_an_expiry_that_was_sent_twice_has_expired_once(self, served):
         settings, faults = served

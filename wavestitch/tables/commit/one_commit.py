@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import BadRequestError, CommitFailedException
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -26,7 +26,7 @@ from pyiceberg.table.update import (
 )
 from sqlalchemy import event
 
-from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transient
+from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transient, WavestitchError
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.tables.access.catalog_errors import brief, meaning_of
 from wavestitch.tables.access.ordered_times import later_than
@@ -74,20 +74,24 @@ class OneCommit(Transaction):
                     f"somebody else committed to table {name} first; nothing was written"
                 ) from cause_of(error)
         except Exception as error:  # whatever a catalog's client throws: it may have been sent
-            if is_locked(error):
-                raise Transient(
-                    f"the catalog's file was locked while table {name} was committed to; try again"
-                ) from cause_of(error)
-            meaning = meaning_of(error, name=name)
-            if not sent.anything:
-                if self._moved():
-                    raise CommitConflict(f"somebody else changed table {name} first; nothing was sent") from cause_of(
-                        error
-                    )
-                raise (meaning or Terminal(f"nothing was sent to table {name}: {brief(error)}")) from cause_of(error)
-            if not self._landed(error):
-                raise (meaning if isinstance(meaning, BadInput) else _unknown(name, error)) from cause_of(error)
+            if is_locked(error) or not sent.anything or not self._landed(error):
+                raise self._why_not(error, sent=sent.anything) from cause_of(error)
         return table
+
+    def _why_not(self, error: Exception, *, sent: bool) -> WavestitchError:
+        """Of a change that is not in the table. Some servers call it a bad request where the table has gone on in
+        another branch, with the sequence number that this change has, too."""
+        name = ".".join(self._table.name())
+        if is_locked(error):
+            return Transient(f"the catalog's file was locked while table {name} was committed to; try again")
+        if not sent and self._moved():
+            return CommitConflict(f"somebody else changed table {name} first; nothing was sent")
+        if sent and isinstance(error, BadRequestError) and self._moved():
+            return CommitConflict(f"somebody else changed table {name} first; nothing was written ({brief(error)})")
+        meaning = meaning_of(error, name=name)
+        if not sent:
+            return meaning or Terminal(f"nothing was sent to table {name}: {brief(error)}")
+        return meaning if isinstance(meaning, BadInput) else _unknown(name, error)
 
     def _moved(self) -> bool:
         """Whether the table is not as it was loaded: then what went wrong is that the change fits it no more."""
