@@ -14,7 +14,8 @@ from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.preview_answer import reject_preview
 from wavestitch.batch.rewind_preview import apply_preview, preview_rewind
-from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.contracts.errors import BadInput, Refused, Transient
+from wavestitch.contracts.position import GroupOffset
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.rewind_preview import PREVIEWS
 
@@ -182,6 +183,19 @@ def test_undo_goes_back_to_where_the_stream_stood_also_after_later_ingests() -> 
     # And an undo is undone as any rewind is.
     rewind(bench, f"undo:{bench.tables.head().sequence}")
     assert positions(bench) == {0: 2, 1: 3}
+
+
+@pytest.mark.parametrize("to", ["head", "undo:2", "1:earliest,0:1"])
+def test_a_partition_that_a_broker_does_not_show_yet_is_waited_for(to: str) -> None:
+    bench = bench_with(6, partitions=2)
+    ingest(bench)
+    bench.log.group[Partition(0)] = GroupOffset(Offset(1), "by another tool")
+    there = bench.log.partitions.pop(Partition(1))
+    with pytest.raises((Transient, Refused), match="shows no partition 1 of topic waves|partition 1 was named"):
+        rewind(bench, to)
+    bench.log.partitions[Partition(1)] = there
+    rewind(bench, to)
+    assert positions(bench) == {"head": {0: 3, 1: 3}, "undo:2": {0: 0, 1: 0}, "1:earliest,0:1": {0: 1, 1: 0}}[to]
 
 
 def test_a_stream_is_rewound_to_where_a_batch_began() -> None:

@@ -38,7 +38,7 @@ def preview_rewind(edges: Edges, to: str, partitions: str | None, *, who: str, w
     target = rewind_target(to, partitions)
     found = plan_rewind(stream, target, log=log, tables=tables, who=who, why=why)
     topic = log.topic(stream.topic)
-    ends = log.ends(topic.name, topic.partitions)
+    ends = log.ends(topic.name, sorted(found.moves))
     past = tables.batches()
     again = [OffsetRange(p, at, was) for p, (was, at) in found.moves.items() if was is not None and was > at]
     rows = _rows(edges, found, topic, ends, past)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from wavestitch.contracts.batch_stages import CommitHead
-from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.contracts.errors import BadInput, Refused, Transient
 from wavestitch.contracts.ports import Log, PartitionEnds, Tables, TopicView
 from wavestitch.contracts.position import GroupOffset, Head
 from wavestitch.contracts.quantities import EpochMs, Offset, Partition
@@ -74,7 +74,8 @@ class Sight:
 
 
 def wanted_offsets(target: Target, sight: Sight, *, log: Log, tables: Tables) -> dict[Partition, Offset]:
-    """The next offset to read of each partition that the target names."""
+    """The next offset to read of each partition that the target names. Raises `Transient` where one of them is read by
+    the stream, and the broker that was asked does not show it yet."""
     partitions = sight.topic.partitions
     unknown = ({*target.parts} | {*(target.only or ())}) - set(partitions)
     if unknown:
@@ -83,16 +84,28 @@ def wanted_offsets(target: Target, sight: Sight, *, log: Log, tables: Tables) ->
             f"{len(partitions)} partitions, counted from 0",
             partition=min(unknown),
         )
-    if target.parts:
-        parts = {p: _wanted(t, sight, log=log, tables=tables) for p, t in target.parts.items()}
-        missing = sorted(p for p, found in parts.items() if p not in found)
-        if missing:
-            raise Refused(
-                f"stream {sight.stream.name}: partition {missing[0]} has no {str(target.parts[missing[0]])!r} to go to"
-            )
-        return {p: found[p] for p, found in parts.items()}
-    found = _wanted(target, sight, log=log, tables=tables)
-    return {p: to for p, to in found.items() if target.only is None or p in target.only}
+    found = _of_all(target, sight, log=log, tables=tables)
+    wanted = {p: to for p, to in found.items() if target.only is None or p in target.only}
+    read = set() if sight.head is None else sight.head.positions.keys()
+    if unseen := (wanted.keys() & read) - set(partitions):
+        raise Transient(
+            f"stream {sight.stream.name}: the broker shows no partition {min(unseen)} of topic {sight.topic.name}, which "
+            "the head has: what it knows of the topic is old; nothing was moved, try again",
+            partition=min(unseen),
+        )
+    return wanted
+
+
+def _of_all(target: Target, sight: Sight, *, log: Log, tables: Tables) -> dict[Partition, Offset]:
+    if not target.parts:
+        return _wanted(target, sight, log=log, tables=tables)
+    parts = {p: _wanted(t, sight, log=log, tables=tables) for p, t in target.parts.items()}
+    missing = sorted(p for p, found in parts.items() if p not in found)
+    if missing:
+        raise Refused(
+            f"stream {sight.stream.name}: partition {missing[0]} has no {str(target.parts[missing[0]])!r} to go to"
+        )
+    return {p: found[p] for p, found in parts.items()}
 
 
 def _wanted(target: Target, sight: Sight, *, log: Log, tables: Tables) -> dict[Partition, Offset]:
