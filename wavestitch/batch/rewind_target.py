@@ -5,7 +5,7 @@ Asks the log and the tables; moves nothing. Only what was named has an entry: th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from wavestitch.contracts.batch_stages import CommitHead
@@ -74,26 +74,34 @@ class Sight:
 
 
 def wanted_offsets(target: Target, sight: Sight, *, log: Log, tables: Tables) -> dict[Partition, Offset]:
-    """The next offset to read of each partition that the target names. Raises `Transient` where one of them is read by
-    the stream, and the broker that was asked does not show it yet."""
-    partitions = sight.topic.partitions
-    unknown = ({*target.parts} | {*(target.only or ())}) - set(partitions)
-    if unknown:
-        raise Refused(
-            f"stream {sight.stream.name}: partition {min(unknown)} was named; topic {sight.topic.name} has "
-            f"{len(partitions)} partitions, counted from 0",
-            partition=min(unknown),
-        )
+    """The next offset to read of each partition that the target names. Raises `Transient` where the stream reads one of
+    them, and the broker that was asked does not show it yet."""
+    _check_shown({*target.parts} | {*(target.only or ())}, sight)
     found = _of_all(target, sight, log=log, tables=tables)
     wanted = {p: to for p, to in found.items() if target.only is None or p in target.only}
-    read = set() if sight.head is None else sight.head.positions.keys()
-    if unseen := (wanted.keys() & read) - set(partitions):
-        raise Transient(
-            f"stream {sight.stream.name}: the broker shows no partition {min(unseen)} of topic {sight.topic.name}, which "
-            "the head has: what it knows of the topic is old; nothing was moved, try again",
-            partition=min(unseen),
-        )
+    _check_shown(wanted.keys() & _read(sight), sight)
     return wanted
+
+
+def _read(sight: Sight) -> Set[Partition]:
+    head = sight.head
+    return set() if head is None or head.topic_id != sight.topic.topic_id else head.positions.keys()
+
+
+def _check_shown(named: Set[Partition], sight: Sight) -> None:
+    stream, topic = sight.stream.name, sight.topic
+    for p in sorted(named - set(topic.partitions)):
+        if p in _read(sight):
+            raise Transient(
+                f"stream {stream}: the broker shows no partition {p} of topic {topic.name}, which the head has: what "
+                "it knows of the topic is old; nothing was moved, try again",
+                partition=p,
+            )
+        raise Refused(
+            f"stream {stream}: partition {p} was named; topic {topic.name} has {len(topic.partitions)} partitions, "
+            "counted from 0",
+            partition=p,
+        )
 
 
 def _of_all(target: Target, sight: Sight, *, log: Log, tables: Tables) -> dict[Partition, Offset]:
