@@ -48,6 +48,14 @@ def test_a_row_has_the_face_of_the_file_that_it_was_staged_in(rig: Rig, tmp_path
     assert {i: face(rig, i) for i in "ab"} == faces
 
 
+def test_of_zeros_of_either_sign_it_is_one_least_sample_whichever_a_processor_took(rig: Rig) -> None:
+    rig.publish("a")
+    alter(rig, "a", sample_min=0.0, sample_max=0.0)
+    before = face(rig, "a")
+    alter(rig, "a", sample_min=-0.0, sample_max=-0.0)
+    assert face(rig, "a").unlike(before) == []
+
+
 @pytest.mark.parametrize(
     ("column", "value"),
     [
