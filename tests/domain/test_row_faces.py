@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import xxhash
 
 from tests.builders.altered_rows import alter_row
 from tests.builders.deleted_rows import delete_rows
@@ -46,6 +47,26 @@ def test_a_row_has_the_face_of_the_file_that_it_was_staged_in(rig: Rig, tmp_path
     staged = stage(tmp_path / "elsewhere", "again", [published_row("b"), published_row("a")])
     faces = {one.waveform_id: one for one in staged_faces(Path(staged.path))}
     assert {i: face(rig, i) for i in "ab"} == faces
+
+
+def test_a_row_without_samples_hides_no_other_one_of_its_file(rig: Rig) -> None:
+    rig.publish("a", "b", "c")
+    alter(rig, "c", sample_max=99.0)
+    nothing: dict[str, Any] = {"samples": [], "sample_count": 0, "sample_min": None, "sample_max": None}
+    no_chunks: dict[str, Any] = {"chunks": [], "chunk_count": 0, "end_time": NOON}
+    alter(rig, "a", **nothing, **no_chunks, digest=xxhash.xxh3_128_hexdigest(b""))
+    table = rig.tables.waveforms()
+    assert table is not None
+    found = verify_waveforms(table)
+    assert (found.rows, [one.waveform_id for one in found.altered]) == (3, ["a", "c"])
+
+
+def test_of_zeros_of_either_sign_it_is_one_least_sample_whichever_a_processor_took(rig: Rig) -> None:
+    rig.publish("a")
+    alter(rig, "a", sample_min=0.0, sample_max=0.0)
+    before = face(rig, "a")
+    alter(rig, "a", sample_min=-0.0, sample_max=-0.0)
+    assert face(rig, "a").unlike(before) == []
 
 
 @pytest.mark.parametrize(

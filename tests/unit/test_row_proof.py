@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xxhash
 
 from tests.builders.table_rows import published_row
 from wavestitch.contracts.row_proof import PROVEN, row_problem
@@ -66,6 +67,12 @@ def test_what_was_sent_is_as_it_was_sent() -> None:
 )
 def test_a_column_that_says_something_else_is_named(changes: dict[str, Any], names: str) -> None:
     assert problem(row_as_it_lies(**changes)).startswith(names)
+
+
+def test_a_row_without_samples_is_none_that_was_sent_whatever_else_it_says() -> None:
+    nothing = {"samples": [], "sample_count": 0, "sample_min": None, "sample_max": None, "chunks": [], "chunk_count": 0}
+    row = row_as_it_lies(**nothing, digest=xxhash.xxh3_128_hexdigest(b""))
+    assert problem(row, RAW[:0]).startswith("has no samples")
 
 
 def test_each_column_that_is_proven_is_looked_at() -> None:

@@ -15,7 +15,9 @@ from wavestitch.settings_sections import Spark
     ("text", "address"),
     [
         ("sc://127.0.0.1:15902", SparkAddress("127.0.0.1", 15902, tls=False)),
-        ("sc://localhost", SparkAddress("localhost", DEFAULT_PORT, tls=False)),
+        ("sc://localhost", SparkAddress("127.0.0.1", DEFAULT_PORT, tls=False)),
+        ("sc://LOCALHOST:7", SparkAddress("127.0.0.1", 7, tls=False)),
+        ("sc://localhost:7/;use_ssl=true", SparkAddress("localhost", 7, tls=True)),
         ("sc://[::1]:7/", SparkAddress("::1", 7, tls=False)),
         ("sc://spark.example:443/;use_ssl=true", SparkAddress("spark.example", 443, tls=True)),
     ],

@@ -83,6 +83,16 @@ def test_samples_of_all_formats_are_measured_among_each_other_as_alone() -> None
     assert MetricColumns.unmeasured(2).nonfinite.tolist() == [-1, -1]
 
 
+def test_an_end_that_is_zero_says_no_sign_which_would_be_the_processor_s() -> None:
+    zeros = [*([-0.0] * 9), 0.0, *([-0.0] * 9)]
+    sent = [("<f4", "f32le", zeros), ("<f8", "f64le", zeros), ("<f4", "f32le", [*zeros, math.nan])]
+    for dtype, name, values in sent:
+        least, greatest, _ = measure_waveform(np.array(values, dtype).tobytes(), name)
+        assert [math.copysign(1, least or 0.0), math.copysign(1, greatest or 0.0)] == [1, 1]
+        least, greatest, _ = measure_waveform(np.array([-0.0, *values[:1]], dtype).tobytes(), name)
+        assert repr((least, greatest)) == "(0.0, 0.0)"
+
+
 @pytest.mark.parametrize(("baseline", "gain"), [(0.0, 200.0), (5.0, -2.0), (-1e308, 1e-300), (7.0, 1.0)])
 def test_the_range_in_units_is_that_of_its_ends(baseline: float, gain: float) -> None:
     ends = [(-7.0, 7.0), (0.0, 0.0), (7.0, 7.0), (-1.7e308, 1.7e308)]

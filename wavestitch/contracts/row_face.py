@@ -16,6 +16,7 @@ from wavestitch.contracts.rows import PUBLISHED_DOCS
 
 _OF_THE_BATCH = ("plan_id", "topic_id")
 _APART = ("waveform_id", "chunks", *_OF_THE_BATCH)
+_ENDS = ("sample_min", "sample_max")
 RECORD_TIMES = ("first_record_time", "last_record_time")
 COMPARED = tuple(name for name in PUBLISHED_DOCS if name not in _APART)
 """The columns that a face has digests of, in order."""
@@ -57,7 +58,10 @@ class RowFace:
 def face_of(row: Mapping[str, Any], sent: memoryview | bytes) -> RowFace:
     """`row`: all columns but `samples`, times as whole microseconds, chunks as dictionaries, in order. `sent`: its
     samples as they were sent."""
-    said = (bytes(hashlib.sha256(sent).digest()) if name == "samples" else _spelled(row[name]) for name in COMPARED)
+    # A row that an older version made may have -0.0 for the least of zeros of either sign.
+    ends = {name: row[name] + 0.0 for name in _ENDS if row[name] is not None}
+    about = {**row, **ends}
+    said = (bytes(hashlib.sha256(sent).digest()) if name == "samples" else _spelled(about[name]) for name in COMPARED)
     chunks: Sequence[Mapping[str, Any]] = row["chunks"] or ()
     as_long = len(sent) == sum(chunk["length"] or 0 for chunk in chunks)
     return RowFace(

@@ -42,6 +42,8 @@ def row_problem(row: Mapping[str, Any], sent: memoryview, count: int) -> str:
 
     `row` has the columns of `PROVEN`, times as whole microseconds, chunks as a list of dictionaries.
     """
+    if not count:
+        return "has no samples, of which every waveform has one at least"
     if count != row["sample_count"]:
         return f"has {count} samples, sample_count says {row['sample_count']}"
     if (seen := xxhash.xxh3_128_hexdigest(sent)) != row["digest"]:

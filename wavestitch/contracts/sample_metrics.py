@@ -17,7 +17,8 @@ _UNMEASURED = -1
 
 
 class SampleMetrics(NamedTuple):
-    """Of one waveform, in raw units; no ends without a finite sample."""
+    """Of one waveform, in raw units; no ends without a finite sample. An end that is zero is 0.0: of zeros of either
+    sign, which one a processor takes for the least is its own."""
 
     least: float | None
     greatest: float | None
@@ -78,7 +79,8 @@ def _reduce(values: Any, cuts: Ints) -> MetricColumns:
     starts = cuts[:-1]
     with np.errstate(invalid="ignore"):  # comparing a signalling NaN is no fault here
         low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
-        found = MetricColumns(low.astype(np.float64), high.astype(np.float64), np.zeros(len(starts), np.int64))
+        least, greatest = low.astype(np.float64) + 0.0, high.astype(np.float64) + 0.0  # -0.0 + 0.0 is 0.0
+    found = MetricColumns(least, greatest, np.zeros(len(starts), np.int64))
     if values.dtype.kind == "f":
         # Where both ends are finite all is: NaN would have come through, and an infinity would be one of them.
         for i in np.flatnonzero(~(np.isfinite(low) & np.isfinite(high))).tolist():
@@ -93,4 +95,4 @@ def _of_finite(values: Any) -> tuple[float, float, int]:
         return np.nan, np.nan, len(values)
     least = np.min(values, where=finite, initial=np.inf)
     greatest = np.max(values, where=finite, initial=-np.inf)
-    return float(least), float(greatest), len(values) - count
+    return float(least) + 0.0, float(greatest) + 0.0, len(values) - count

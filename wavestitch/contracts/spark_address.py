@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from wavestitch.contracts.web_address import is_here
 
 DEFAULT_PORT = 15002
+_LOOPBACK = "127.0.0.1"
 _TLS = ";use_ssl=true"
 _ALLOWED = f"write sc://HOST:PORT, and beyond this machine sc://HOST:PORT/{_TLS}; the token stands in `token`"
 
@@ -58,4 +59,7 @@ def read_spark_address(text: str) -> SparkAddress:
     tls = found.path.endswith(_TLS)
     if not tls and not is_here(host):
         raise ValueError(f"leads beyond this machine without TLS, where everybody on the way reads it; {_ALLOWED}")
+    if not tls and host == "localhost":
+        # By name the client tries ::1 first, where anybody on this machine may listen beside the Spark that is meant.
+        host = _LOOPBACK
     return SparkAddress(host, DEFAULT_PORT if port is None else port, tls)

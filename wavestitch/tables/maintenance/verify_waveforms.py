@@ -20,6 +20,8 @@ from wavestitch.contracts.sample_types import FORMAT_DTYPES, came_exactly, sent_
 from wavestitch.tables.lookup.file_scans import Rows, deleted_rows, files_to_read, stream_file
 
 _MOST_NAMED = 1000
+_ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a file or a row can bring about that is not as this table's are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def _proofs_of(table: Table, file: DataFile, gone: Rows | None) -> Iterator[tupl
     try:
         for batch in stream_file(table, file, gone=gone):
             yield from _proofs(batch)
-    except (Altered, ArithmeticError, AttributeError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
+    except (Altered, pa.ArrowException, *_ODD) as error:
         yield "", 0, f"the file is none of this table's any more ({type(error).__name__}: {str(error)[:200]})"
 
 
@@ -89,4 +91,8 @@ def _proofs(batch: pa.RecordBatch) -> Iterator[tuple[str, int, str]]:
             yield row["waveform_id"], 0, f"has a sample that no {row['sample_format']} can be"
             continue
         sent = sent_bytes(samples, row["sample_format"])
-        yield row["waveform_id"], len(sent), row_problem(row, sent, len(samples.values))
+        try:
+            why = row_problem(row, sent, len(samples.values))
+        except _ODD as error:
+            why = f"is no row that was ever published ({type(error).__name__}: {str(error)[:200]})"
+        yield row["waveform_id"], len(sent), why
