@@ -116,6 +116,10 @@ def _fetch(raw: RawLog, slice_: OffsetRange, offset: Offset, epoch: LeaderEpoch 
     except OutOfRange as gone:
         raise ScanFailed(Why.LOG_ERROR, gone.offset, KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)) from gone
     except Diverged as cut:
+        if offset == slice_.start and cut.end >= offset and epoch is not None and cut.epoch < epoch:
+            # A position names the epoch of a leader, which may have written nothing: no log keeps that one. Of what was
+            # read in this slice each epoch is a batch's, and there it means that the batch is gone.
+            return _fetch(raw, slice_, offset, LeaderEpoch(cut.epoch))
         raise ScanFailed(Why.LOG_ERROR, offset, KafkaError(KafkaError._LOG_TRUNCATION)) from cut
 
 

@@ -10,10 +10,12 @@ from tests.fakes.batch import Bench, Carrying, FakeEdges
 from tests.fakes.fake_log import FakeLog
 from wavestitch.batch.held_decision import HeldPreview, carry_out
 from wavestitch.batch.held_waveforms import Selection, select_held
+from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.contracts.errors import Refused, Terminal
 from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import Head, HeadKind
 from wavestitch.contracts.quantities import Offset, Partition
 
@@ -42,7 +44,7 @@ def do(world: World, found: Rewind | HeldPreview) -> None:
 
 def rewind(world: World, to: str) -> None:
     log, tables = world.bench.log, world.bench.tables
-    found = plan_rewind(world.stream, Target(to), log=log, tables=tables, who="ops", why="so it is")
+    found = plan_rewind(world.stream, rewind_target(to), log=log, tables=tables, who="ops", why="so it is")
     apply_rewind(world.stream, found, accept_skip=True, log=log, tables=tables)
 
 
@@ -165,6 +167,41 @@ class TestPositions:
         world.bench.log.retain_from(Partition(0), Offset(2))
         with pytest.raises(Refused, match=r"begins at 2\..*`wavestitch rewind ecg --to 0:earliest,1:0`"):
             preview(world)
+
+    @pytest.mark.parametrize("to", ["latest", "1:latest"])
+    def test_a_partition_that_was_added_goes_back_to_its_beginning(self, world: World, to: str) -> None:
+        world.send("a", 0, ONE, count=1)
+        world.ingest()
+        world.bench.log.add_partition()
+        send_chunk(world.bench.log, "b", 0, ONE, at_ms=T, start_ms=T, count=1, partition=1)
+        rewind(world, to)
+        assert newest(world).skipped == (OffsetRange(Partition(1), Offset(0), Offset(1)),)
+        do(world, preview(world))
+        assert newest(world).positions[Partition(1)].next_offset == 0
+        assert newest(world).skipped == ()
+
+    @pytest.mark.parametrize("word", ["before", "undo", "previous"])
+    def test_where_a_batch_began_is_the_beginning_of_a_partition_that_it_began(self, world: World, word: str) -> None:
+        world.ingest()
+        world.bench.log.add_partition()
+        for p in (0, 1):
+            send_chunk(world.bench.log, f"w{p}", 0, ONE, at_ms=T, start_ms=T, count=1, partition=p)
+        world.ingest()
+        head = newest(world)
+        argument = {"before": head.plan_id, "undo": str(head.sequence)}.get(word, "")
+        target, log, tables = Target(word, argument=argument), world.bench.log, world.bench.tables
+        found = plan_rewind(world.stream, target, log=log, tables=tables, who="ops", why="so it is")
+        assert found.moves == {0: (1, 0), 1: (1, 0)}
+
+    def test_a_broker_that_does_not_know_yet_of_a_partition_leaves_it_where_it_is(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = world.bench.log.topic("waves")
+        world.bench.log.add_partition()
+        world.ingest()
+        monkeypatch.setattr(world.bench.log, "topic", lambda _: before)
+        with pytest.raises(Refused, match="nothing would move: --to head names where it stands already"):
+            rewind(world, "head")
 
     def test_behind_a_head_of_maintenance_the_way_back_by_hand_is_named_where_there_is_one(self, world: World) -> None:
         world.send("a", 0, ONE, count=1)

@@ -210,6 +210,33 @@ def test_a_slice_s_first_fetch_is_held_against_where_it_begins_until_something_c
     assert reading.taken == []
 
 
+@pytest.mark.parametrize("visible_later", [False, True])
+def test_a_leader_that_wrote_nothing_before_the_slice_has_cut_nothing_off(
+    monkeypatch: pytest.MonkeyPatch, *, visible_later: bool
+) -> None:
+    """A position has the epoch of who led when it was planned: where nothing was written in that, no log knows it."""
+    wire = Wire(log_of(3, 3, 5, 5))
+    if visible_later:
+        wire.visible = 2 * RECORDS
+        wire.befalls[4] = lambda: setattr(wire, "visible", 1 << 40)
+    reading = Reading(wire, monkeypatch)
+    assert reading.read(2 * RECORDS, 16, LeaderEpoch(4)) == []
+    assert reading.taken == parts(5, 5, start=2 * RECORDS)
+    assert wire.asked[:2] == [(2 * RECORDS, 4), (2 * RECORDS, 3)]
+
+
+def test_a_log_is_not_gone_on_in_whose_own_epoch_ends_before_the_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor where it is cut off between the two questions."""
+    wire = Wire(log_of(3, 3, 5, 5))
+    wire.befalls[1] = lambda: wire.log.__setitem__(slice(None), log_of(3, 6, 6, 6))
+    reading = Reading(wire, monkeypatch)
+    with pytest.raises(ScanFailed) as failed:
+        reading.read(2 * RECORDS, 16, LeaderEpoch(4))
+    assert failed.value.error is not None
+    assert failed.value.error.code() == KafkaError._LOG_TRUNCATION
+    assert reading.taken == []
+
+
 @pytest.fixture
 def of_a_rack(monkeypatch: pytest.MonkeyPatch) -> Any:
     def fetch(replica: Wire, leader: Wire) -> Any:
@@ -231,4 +258,4 @@ def test_a_replica_that_lags_behind_cuts_nothing_off(of_a_rack: Any) -> None:
 def test_a_cut_is_what_the_leader_says(of_a_rack: Any) -> None:
     with pytest.raises(Diverged) as cut:
         of_a_rack(Wire(log_of(3)), Wire(log_of(3, 5, 5)))
-    assert cut.value.end == 4
+    assert (cut.value.epoch, cut.value.end) == (3, 4)

@@ -249,6 +249,14 @@ def test_the_columns_that_differ_are_named_and_those_of_the_batch_are_not_compar
     assert not {"plan_id", "topic_id"} & set(COMPARED)
 
 
+@pytest.mark.parametrize("column", ["chunk_count", "samples", "sample_format"])
+def test_what_was_altered_in_a_row_of_the_log_s_own_chunks_is_named_and_not_these(column: str) -> None:
+    """Such a row does not agree with itself; the chunks that it names are those that it was made of."""
+    found = compare("w", MADE, [replace(saying(column), agrees=False)], None, EXTENT)
+    assert (found.found, found.columns) == (Agreement.DIFFERS, (column,))
+    assert found.why == f"{column}: not what the log gives"
+
+
 def test_record_times_are_compared_where_both_took_the_same_copies() -> None:
     assert compare("w", MADE, [saying("first_record_time")], None, EXTENT).columns == ("first_record_time",)
     elsewhere = replace(lying(offset=3), columns=saying("first_record_time").columns)

@@ -129,7 +129,8 @@ def _wanted(target: Target, sight: Sight, *, log: Log, tables: Tables) -> dict[P
             return {p: ends[p].stable_end for p in partitions}
         case "head":
             known = {} if head is None else {p: at.next_offset for p, at in head.positions.items()}
-            return {p: ends[p].log_start for p in partitions} | known
+            # One that the head has and this view of the topic not yet stays, as those do that are not named.
+            return {p: known.get(p, ends[p].log_start) for p in partitions}
         case "group":
             shown = {p: found.offset for p in partitions if (found := sight.group.get(p)) is not None}
             # A stream without a head has no other positions: what the group does not show is read from its beginning.
@@ -150,7 +151,8 @@ def _previous(sight: Sight, tables: Tables) -> dict[Partition, Offset]:
     if head is not None:
         stands = {p: at.next_offset for p, at in head.positions.items()}
         for older in tables.heads():
-            was = {p: at.next_offset for p, at in older.positions.items()}
+            # A partition that it did not know yet stood at its beginning.
+            was = dict.fromkeys(stands, Offset(0)) | {p: at.next_offset for p, at in older.positions.items()}
             if older.sequence < head.sequence and older.topic_id == head.topic_id and was != stands:
                 return was
     raise Refused(f"stream {sight.stream.name}: no head that is kept stood elsewhere on this topic")

@@ -14,7 +14,7 @@ from wavestitch.contracts.plan import Plan, PlanKind
 from wavestitch.contracts.ports import Remains
 from wavestitch.contracts.position import GroupOffset, Head
 from wavestitch.contracts.promotion import Promotion
-from wavestitch.contracts.quantities import Partition
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stages import DecideOn, Effect, Opposite, RewindTo, Stage, TakeBack, Undo, Undoing, some_of
 
 _FOLLOWS = Undo(Undoing.NOT_NEEDED, "it follows the newest head, and is made again by whoever comes next")
@@ -56,11 +56,9 @@ class CommitHead(Stage):
         if self.base is None or self.base.topic_id != self.head.topic_id:
             return None
         to = self.head.positions
-        back = {
-            p: at.next_offset
-            for p, at in self.base.positions.items()
-            if p not in to or to[p].next_offset != at.next_offset
-        }
+        # A partition that the head before did not know yet stood at its beginning.
+        stood = dict.fromkeys(to, Offset(0)) | {p: at.next_offset for p, at in self.base.positions.items()}
+        back = {p: at for p, at in stood.items() if p not in to or to[p].next_offset != at}
         return RewindTo(back, self.base.topic_id) if back else None
 
     def _moves(self) -> str:

@@ -207,12 +207,12 @@ def _with_row(waveform_id: str, log: InLog | None, rows: Sequence[RowFace], exte
     if len(rows) > 1:
         why = f"is in the table {len(rows)} times"
         return Compared(waveform_id, Agreement.DIFFERS, why, ("waveform_id",), row.plan_id)
-    if not row.agrees:
-        # What the log makes of it was chosen by what the row names: that may be anything, and no proof.
-        why = f"chunks: of the {len(row.pieces)} that its row names its samples were not made"
-        return Compared(waveform_id, Agreement.DIFFERS, why, ("chunks",), row.plan_id)
     if log is not None and log.made is not None and is_of_row(log.made, row.pieces):
         return _row_by_row(log, log.made, row, extent)
+    if not row.agrees:
+        # What the log makes of it was chosen by what the row names: that may be anything, and no proof.
+        why = f"chunks: the {len(row.pieces)} that its row names, their number and its samples do not go together"
+        return Compared(waveform_id, Agreement.DIFFERS, why, ("chunks",), row.plan_id)
     return _with_row_only(waveform_id, log, row, extent)
 
 

@@ -54,10 +54,12 @@ class OutOfRange(Exception):
 
 
 class Diverged(Exception):
-    """The log that was read up to an offset is not the one that is there now: it was cut off at `end`."""
+    """The log that is there now has nothing of the leader epoch that was named before the offset, or not so much: what
+    it has up to `epoch`, the last one before, ends at `end`."""
 
-    def __init__(self, end: int) -> None:
-        super().__init__(f"the log was cut off at {end}")
+    def __init__(self, epoch: int, end: int) -> None:
+        super().__init__(f"leader epoch {epoch} ends at {end}")
+        self.epoch = epoch
         self.end = end
 
 
@@ -139,7 +141,7 @@ class RawLog:
         if found.error_code:
             raise OutOfRange(offset)
         if _diverges(found):
-            raise Diverged(found.diverging_epoch.end_offset)
+            raise Diverged(found.diverging_epoch.epoch, found.diverging_epoch.end_offset)
         batches = [b for b in split_batches(memoryview(found.records or b""), where=where) if b.end > offset]
         if not batches and found.records:
             raise Transient(f"{where}: the broker sent no whole record batch from offset {offset} on; try again")
