@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable
 
@@ -32,113 +33,81 @@ def _some(case: Case, proxies: Proxies) -> list[TcpProxy]:
     return case.rng.sample(list(proxies.values()), case.rng.choice((1, 2, 3)))
 
 
-def _broken_for_one_run(bench: Bench, seed: int, line: Line, *, dropping: bool) -> Counts:
-    """The lines break at a seeded moment and are whole again after the run has ended."""
+def _struck_once(bench: Bench, seed: int, strikes: Callable[[TcpProxy], None]) -> Counts:
+    """Something happens to lines at a seeded moment, and all are whole again after the run has ended."""
 
     def act(case: Case, proxies: Proxies) -> None:
         sent = len(case.produce())
         chosen = _some(case, proxies)
 
-        def breaks() -> None:
+        def all_at_once() -> None:
             for proxy in chosen:
-                proxy.set(line)
-                if dropping:
-                    proxy.drop()
+                strikes(proxy)
 
-        ended = strike(case, sent, breaks)
+        ended = strike(case, sent, all_at_once)
         assert ended.word in ("done", "Transient"), ended
         for proxy in proxies.values():
             proxy.set(CLEAR)
             proxy.drop()
         if ended.error is not None:
             assert case.again(ended).word in ("done", "nothing")
+
+    return played(bench, seed, act)
+
+
+def _bad_from_the_start(bench: Bench, seed: int, line: Callable[[random.Random], Line]) -> Counts:
+    """All lines are bad, each in its own way, before the run begins, and as long as it takes."""
+
+    def act(case: Case, proxies: Proxies) -> None:
+        case.produce()
+        for proxy in proxies.values():
+            proxy.set(line(case.rng))
+        ended = case.run()
+        assert ended.word in ("done", "Transient"), ended
+        for proxy in proxies.values():
+            proxy.set(CLEAR)
 
     return played(bench, seed, act)
 
 
 def network_cut(bench: Bench, seed: int) -> Counts:
     """Connections are closed and refused, or nothing comes through any more."""
-    if seed % 2:
-        return _broken_for_one_run(bench, seed, Line(refuse=True), dropping=True)
-    return _broken_for_one_run(bench, seed, SILENT, dropping=False)
+
+    def refuse(proxy: TcpProxy) -> None:
+        proxy.set(Line(refuse=True))
+        proxy.drop()
+
+    return _struck_once(bench, seed, refuse if seed % 2 else lambda proxy: proxy.set(SILENT))
 
 
 def network_cut_one_way(bench: Bench, seed: int) -> Counts:
     """Requests arrive and no answer comes back, or the other way round."""
-    return _broken_for_one_run(bench, seed, Line(up=bool(seed % 2), down=not seed % 2), dropping=False)
+    return _struck_once(bench, seed, lambda proxy: proxy.set(Line(up=bool(seed % 2), down=not seed % 2)))
 
 
 def answers_cut(bench: Bench, seed: int) -> Counts:
     """Of each answer a part comes, and its connection ends."""
-    return _broken_for_one_run(bench, seed, Line(cut=(1 + seed % 9) / 10), dropping=False)
+    return _struck_once(bench, seed, lambda proxy: proxy.set(Line(cut=(1 + seed % 9) / 10)))
 
 
 def connections_lost(bench: Bench, seed: int) -> Counts:
     """The brokers have closed the connections, and their clients are not told; new ones are as good as any."""
-
-    def act(case: Case, proxies: Proxies) -> None:
-        sent = len(case.produce())
-        chosen = _some(case, proxies)
-
-        def forget() -> None:
-            for proxy in chosen:
-                proxy.forget()
-
-        ended = strike(case, sent, forget)
-        assert ended.word in ("done", "Transient"), ended
-        for proxy in proxies.values():
-            proxy.set(CLEAR)
-            proxy.drop()
-        if ended.error is not None:
-            assert case.again(ended).word in ("done", "nothing")
-
-    return played(bench, seed, act)
+    return _struck_once(bench, seed, TcpProxy.forget)
 
 
 def network_in_drips(bench: Bench, seed: int) -> Counts:
     """The last bytes of what is sent, either way, come one by one."""
-
-    def act(case: Case, proxies: Proxies) -> None:
-        case.produce()
-        for proxy in proxies.values():
-            proxy.set(Line(singly=case.rng.randint(1, 60)))
-        ended = case.run()
-        assert ended.word in ("done", "Transient"), ended
-        for proxy in proxies.values():
-            proxy.set(CLEAR)
-
-    return played(bench, seed, act)
+    return _bad_from_the_start(bench, seed, lambda rng: Line(singly=rng.randint(1, 60)))
 
 
 def network_slow(bench: Bench, seed: int) -> Counts:
     """Every block is late; the run takes longer, and ends well."""
-
-    def act(case: Case, proxies: Proxies) -> None:
-        case.produce()
-        for proxy in proxies.values():
-            proxy.set(Line(delay=case.rng.uniform(0.005, 0.1)))
-        ended = case.run()
-        assert ended.word in ("done", "Transient"), ended
-        for proxy in proxies.values():
-            proxy.set(CLEAR)
-
-    return played(bench, seed, act)
+    return _bad_from_the_start(bench, seed, lambda rng: Line(delay=rng.uniform(0.005, 0.1)))
 
 
 def network_narrow(bench: Bench, seed: int) -> Counts:
     """A line of some KiB a second."""
-
-    def act(case: Case, proxies: Proxies) -> None:
-        case.produce()
-        rate = case.rng.randint(8, 64) << 10
-        for proxy in proxies.values():
-            proxy.set(Line(rate=rate))
-        ended = case.run()
-        assert ended.word in ("done", "Transient"), ended
-        for proxy in proxies.values():
-            proxy.set(CLEAR)
-
-    return played(bench, seed, act)
+    return _bad_from_the_start(bench, seed, lambda rng: Line(rate=rng.randint(8, 64) << 10))
 
 
 def network_flapping(bench: Bench, seed: int) -> Counts:

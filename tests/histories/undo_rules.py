@@ -50,8 +50,9 @@ class UndoRules(Rule):
         if plan is not None:
             back = {p: start for p, start, _ in plan.ranges} if plan.kind == "ingest" else {}
         else:
-            was = next((h for h in self.ledger.heads if h.sequence == meant.sequence - 1), meant).positions
-            back = {p: at for p, at in was.items() if meant.positions.get(p) != at}
+            was = dict(next((h for h in self.ledger.heads if h.sequence == meant.sequence - 1), meant).positions)
+            stood = dict.fromkeys(meant.positions, 0) | was  # a partition that was added, at its beginning
+            back = {p: at for p, at in stood.items() if meant.positions.get(p) != at}
         wanted = {**before.positions, **back}
         if not back or meant.topic_id != head.topic_id or head.positions != wanted:
             self._say(head, f"of head {meant.sequence} puts the stream to {head.positions}, and {wanted} was before it")

@@ -9,9 +9,11 @@ from typing import Any, cast
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
 from wavestitch.batch import closed_gate, held_approval, steps, undo
+from wavestitch.contracts.batch_stages import CommitHead
 from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.held_choice import HeldChoice
 from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.stages import RewindTo
 
 
 @shows(Kind.INVENTED)
@@ -154,3 +156,17 @@ def undo_moves_all_partitions_back(patch: Patch) -> None:
         return {p: at.next_offset for p, at in plan.positions.items()}
 
     patch.setattr(undo, "_plan_back", wrong)
+
+
+@shows(Kind.STALE_WRITER, since=0, swarm=True)
+def undo_leaves_a_partition_that_was_added_where_it_is(patch: Patch) -> None:
+    real = CommitHead.opposite
+
+    def wrong(stage: CommitHead) -> Any:
+        found = real(stage)
+        if stage.base is None or not isinstance(found, RewindTo):
+            return found
+        kept = {p: to for p, to in found.offsets.items() if p in stage.base.positions}
+        return RewindTo(kept, found.topic_id) if kept else None
+
+    patch.setattr(CommitHead, "opposite", wrong)
