@@ -27,6 +27,9 @@ from wavestitch.contracts.stop_rule import Why
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.payload_store import BatchPayload
 
+_UNREADABLE = frozenset({KafkaError._BAD_COMPRESSION, KafkaError._BAD_MSG})
+"""What the client says of a batch that brokers took: of LZ4 with anything behind its frame the latter."""
+
 
 def read_slice(
     slice_: OffsetRange,
@@ -86,7 +89,7 @@ def read_slice(
 
 def _why_care(failed: ScanFailed, log: Log, source: Source, slice_: OffsetRange) -> str | None:
     """What the client cannot read, or stands still before: of that the raw batches say more. None: nothing of this."""
-    if failed.error is not None and failed.error.code() == KafkaError._BAD_COMPRESSION:
+    if failed.error is not None and failed.error.code() in _UNREADABLE:
         return str(failed.error.str())
     if failed.why is Why.NOT_RISING:
         return f"the client delivered offsets that do not rise at {failed.position}"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import struct
 from typing import Any
 
+import pyarrow as pa
 import pytest
+import xxhash
 
 from tests.broker.raw_producing import batch_of, part, produce, record, zigzag
 from tests.broker.reading_rig import LARGE, Rig, offsets, payloads
 from wavestitch.contracts.raw_headers import decode_raw_headers
 
 BOTH_WAYS = True
-GZIP = 1
+GZIP, LZ4 = 1, 3
 
 
 @pytest.mark.parametrize("deltas", [(0, 2, 2), (1, 2, 2), (2, 1, 0), (0, 0, 0), (1, 1, 2)])
@@ -69,3 +72,16 @@ def test_what_lies_behind_the_records_of_a_compressed_batch_is_no_part_of_them(
     rows = rig.read(rig.plan(topic, [[(0, 0, 11)]]))
     assert payloads(rows) == [*(b"v%d" % n for n in range(9)), *sent]
     assert "unreadable" not in [r["reason"] for r in rows]
+
+
+def test_lz4_with_anything_behind_its_frame_stops_no_stream(rig: Rig, topic_factory: Any) -> None:
+    """Brokers take it, and look at the frame alone; the client calls it a bad message."""
+    topic = topic_factory()
+    block = bytes(pa.Codec("lz4_raw").compress(record(0, b"v"), asbytes=True))
+    check = xxhash.xxh32_intdigest(b"\x60\x40") >> 8 & 255
+    frame = b"\x04\x22\x4d\x18\x60\x40" + bytes([check]) + struct.pack("<I", len(block)) + block + bytes(4)
+    produce(rig.bootstrap, topic, batch_of(frame + b"behind", 1, codec=LZ4))
+    sent = rig.sender(topic).send(2)
+    rows = rig.read(rig.plan(topic, [[(0, 0, 3)]]))
+    assert [r["offset"] for r in rows] == [0, 1, 2]
+    assert payloads(rows)[1:] == sent
