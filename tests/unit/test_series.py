@@ -96,6 +96,17 @@ def test_what_overlaps_is_refused_by_name():
         join(pair, start_ns=NOON_NS, end_ns=NOON_NS + 10**12)
 
 
+def test_what_has_no_sample_in_what_is_asked_for_has_no_say_in_it():
+    fast = waveform("fast", NOON_NS, 5e6, np.arange(3))
+    slow = waveform("slow", NOON_NS + 600, 2.5e6, np.arange(4))
+    asked = {"start_ns": NOON_NS + 500, "end_ns": NOON_NS + 10_000}
+    for found in ([fast, slow], [slow, fast]):
+        made = join(found, **asked)
+        assert (made.waveforms, made.rate_hz, made.physical.tolist()) == (("slow",), 2.5e6, [0, 1, 2, 3])
+    nothing = join([fast], **asked)
+    assert (nothing.rate_hz, nothing.waveforms, nothing.start_ns) == (5e6, (), NOON_NS + 500)
+
+
 def test_how_far_a_waveform_was_moved_onto_the_grid_is_said():
     pair = [waveform("a", NOON_NS, 1 / 60, np.arange(10)), waveform("b", NOON_NS + 629 * 10**9, 1 / 60, np.arange(3))]
     made = join(pair, start_ns=NOON_NS, end_ns=NOON_NS + 10**13)

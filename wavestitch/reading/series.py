@@ -110,17 +110,23 @@ def lay_out(
     included, would have more than `most` samples: rates and times are the producers' words, so a gap can have any
     length.
     """
+    first: Piece | None = None
     found: list[Piece] = []
     recorded = 0
     for row in rows:
-        found.append(_piece(row, start_ns, end_ns))
-        _refuse_other(found[-1], found[0])
-        recorded += len(found[-1])
+        piece = _piece(row, start_ns, end_ns)
+        if not len(piece):  # it only reaches into the same microsecond, or past: whatever it is like
+            first = piece if first is None else first
+            continue
+        found.append(piece)
+        _refuse_other(piece, found[0])
+        recorded += len(piece)
         if recorded > most:
-            raise _too_long(f"{recorded:,} samples or more at {found[0].rate_hz:g} Hz", most)
-    if not found:
+            raise _too_long(f"{recorded:,} samples or more at {piece.rate_hz:g} Hz", most)
+    first = found[0] if found else first
+    if first is None:
         return None
-    pieces = sorted((piece for piece in found if len(piece)), key=lambda piece: piece.start_ns)
+    pieces = sorted(found, key=lambda piece: piece.start_ns)
     places = [_place(piece, pieces[0]) for piece in pieces]
     for n in range(1, len(pieces)):
         if (over := places[n - 1] + len(pieces[n - 1]) - places[n]) > 0:
@@ -131,8 +137,8 @@ def lay_out(
     length = places[-1] + len(pieces[-1]) if pieces else 0
     if length > most:
         gaps = f"{recorded:,} of them recorded and the rest gaps"
-        raise _too_long(f"{length:,} samples at {found[0].rate_hz:g} Hz, {gaps}", most)
-    return Layout(found[0], pieces, places, pieces[0].since_ns if pieces else start_ns)
+        raise _too_long(f"{length:,} samples at {first.rate_hz:g} Hz, {gaps}", most)
+    return Layout(first, pieces, places, pieces[0].since_ns if pieces else start_ns)
 
 
 def _piece(row: Mapping[str, Any], start_ns: int, end_ns: int) -> Piece:
