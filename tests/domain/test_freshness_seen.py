@@ -129,6 +129,14 @@ def test_what_is_read_again_on_purpose_does_not_wait_when_maintenance_has_let_th
     assert not look(bench, at_ms=T + MINUTE).alarmed
 
 
+def test_a_waveform_whose_records_have_no_time_has_not_waited_since_1970() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    send_chunk(bench.log, "since the machine was started", 0, b"\x01\x00", at_ms=0, start_ms=5 * SECOND, count=1)
+    row = batch(bench, at_ms=T)
+    assert (row.waveforms["published"], row.waits) == (1, None)
+    assert not look(bench, at_ms=T + SECOND).alarmed
+
+
 def test_a_backfill_is_not_measured() -> None:
     bench = Bench(FakeLog("waves", 1))
     send(bench, "passed over", at_ms=T - DAY)

@@ -16,7 +16,7 @@ from wavestitch.contracts.decided import Fates
 from wavestitch.contracts.fates import ChunkFate
 from wavestitch.contracts.freshness import Waits
 from wavestitch.contracts.plain_waveforms import PlainWaveforms
-from wavestitch.contracts.quantities import EpochMs, Offset, Partition, Seconds, milliseconds
+from wavestitch.contracts.quantities import BEGINNING, EpochMs, Offset, Partition, Seconds, milliseconds
 from wavestitch.contracts.reasons import Fate
 
 NOTHING: Rows = np.empty(0, np.int64)
@@ -27,7 +27,7 @@ def last_recorded(fates: Fates, *, read_before: Mapping[Partition, Offset]) -> R
     before: int64, one dimension. Where it was a repeat that made it whole, of that. Waveforms whose chunks have no time
     are left out."""
     found = np.concatenate([_of_plain(fates.plain, read_before), _of_others(fates.others, read_before)])
-    return found[found >= 0]
+    return found[found > BEGINNING]  # as which a record without a time is landed
 
 
 def waited(recorded: Rows, *, until: EpochMs, declared: Seconds | None) -> Waits | None:
