@@ -119,6 +119,17 @@ def test_a_waveform_larger_than_a_task_is_one_by_itself_and_empty_tasks_do_not_e
     assert [[a.waveform_id for a in t] for t in tasks] == [["a"], ["big"], ["z"]]
 
 
+def test_what_waveforms_say_is_kept_once_and_bounds_a_task_however_little_they_bring() -> None:
+    laid = [whole("big", size=100_000, row=100), *(whole(f"w{n:02}", size=2, row=n) for n in range(90))]
+    table = StitchTable.of(laid)
+    text = len(laid[0].pieces[0].meta or "")
+    assert table.metas.get_total_buffer_size() < 10 * text
+    tasks = deal_out(table, task_bytes=1 << 30, tasks_at_least=2, said_bytes=9 * text)
+    assert sorted(n for task in tasks for n in task.tolist()) == list(range(91))
+    assert all(len(task) <= 10 for task in tasks)
+    assert table.chosen(tasks[0]).metas.to_pylist() == [laid[n].pieces[0].meta for n in tasks[0].tolist()]
+
+
 def test_nothing_to_stitch_is_no_task() -> None:
     assert assign_waveforms([], task_bytes=1, tasks_at_least=8) == []
 

@@ -19,6 +19,8 @@ from wavestitch.contracts.plain_waveforms import PlainWaveforms
 from wavestitch.contracts.stream import Limits
 
 _DAY_NS = 86_400 * 10**9
+_SAID_BYTES = 256 << 20
+"""Metadata of the waveforms of one task: each has its own copy of them there, however little payload it has."""
 _PIECE: dict[str, Any] = {
     "file": np.int32,
     "row": np.int64,
@@ -65,7 +67,7 @@ class WholeWaveforms(Sequence[Assembly]):
 class StitchTable:
     """Waveform `n` is pieces `[first[n], first[n + 1])` of the columns in `pieces` (those of an assignment), in order
     of sequence; the `topic_id` of what the batch read is null. `sizes`: payload bytes of each. `starts`: of the first
-    sample, ns since 1970."""
+    sample, ns since 1970. `metas`: texts, as a dictionary, since many may say the same 16 KiB."""
 
     ids: pa.Array
     metas: pa.Array
@@ -107,11 +109,12 @@ class StitchTable:
         )
 
 
-def deal_out(waves: StitchTable, *, task_bytes: int, tasks_at_least: int) -> list[Rows]:
+def deal_out(waves: StitchTable, *, task_bytes: int, tasks_at_least: int, said_bytes: int = _SAID_BYTES) -> list[Rows]:
     """Whole waveforms dealt out to tasks, by their numbers; each is one task and becomes one output file.
 
     A task's waveforms start on one UTC day. Tasks hold about equal bytes, about `task_bytes` at most (one larger
-    waveform is a task of its own), and there are about `tasks_at_least` of them where there are as many waveforms.
+    waveform is a task of its own), and there are about `tasks_at_least` of them where there are as many waveforms. Of
+    metadata each has about `said_bytes` at most.
     Waveforms of one source stay together, in order of their start: so few files, and few groups of rows in them, can
     have a source's hour. The order of the argument does not matter.
     """
@@ -123,7 +126,9 @@ def deal_out(waves: StitchTable, *, task_bytes: int, tasks_at_least: int) -> lis
     order = np.lexsort((*on_disk, waves.starts, _ranks(waves.sources), days))
     target = max(1, min(task_bytes, -(-int(waves.sizes.sum()) // max(1, tasks_at_least))))
     changes = np.flatnonzero(np.diff(days[order])) + 1
-    return [task for day in np.split(order, changes) for task in _cut(day, waves.sizes[day], target)]
+    tasks = (task for day in np.split(order, changes) for task in _cut(day, waves.sizes[day], target))
+    said = np.asarray(pc.binary_length(waves.metas.dictionary), np.int64)[waves.metas.indices.to_numpy()]
+    return [some for task in tasks for some in _cut(task, said[task], said_bytes)]
 
 
 def _ranks(texts: pa.Array) -> Rows:
@@ -155,7 +160,7 @@ def _of_plain(plain: PlainWaveforms) -> StitchTable:
     pieces["piece"] = table.piece[rows]
     return StitchTable(
         ids=plain.ids,
-        metas=_texts(table.metas, table.meta[rows[first[:-1]]]),
+        metas=pa.DictionaryArray.from_arrays(pa.array(table.meta[rows[first[:-1]]], pa.int32()), table.metas),
         digests=_texts(table.digests, np.maximum.reduceat(digests, first[:-1])),
         sources=plain.sources,
         starts=plain.start_ns,
@@ -186,7 +191,7 @@ def _of_assemblies(whole: Sequence[Assembly]) -> StitchTable:
     pieces["piece"] = np.frombuffer(b"".join(c.piece for c in chunks), np.uint8).reshape(-1, 32)
     return StitchTable(
         ids=pa.array([a.waveform_id for a in whole], TEXT),
-        metas=pa.array([a.pieces[0].meta for a in whole], TEXT),
+        metas=_once([a.pieces[0].meta or "" for a in whole]),
         digests=pa.array([a.digest for a in whole], TEXT),
         sources=pa.array([a.metadata.source for a in whole], TEXT),
         starts=np.array([a.metadata.start_time_ns for a in whole], np.int64),
@@ -202,7 +207,7 @@ def _joined(a: StitchTable, b: StitchTable) -> StitchTable:
 
     return StitchTable(
         ids=both(a.ids, b.ids),
-        metas=both(a.metas, b.metas),
+        metas=pa.chunked_array([a.metas, b.metas]).unify_dictionaries().combine_chunks(),
         digests=both(a.digests, b.digests),
         sources=both(a.sources.cast(TEXT), b.sources.cast(TEXT)),
         starts=both(a.starts, b.starts),
@@ -214,6 +219,12 @@ def _joined(a: StitchTable, b: StitchTable) -> StitchTable:
 
 def _texts(known: pa.Array, numbers: Column) -> pa.Array:
     return known.take(pa.array(numbers, mask=numbers == NONE))
+
+
+def _once(texts: Sequence[str]) -> pa.DictionaryArray:
+    first: dict[str, int] = {}
+    numbers = [first.setdefault(text, len(first)) for text in texts]
+    return pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), pa.array([*first], TEXT))
 
 
 def _starts(counts: Any) -> Rows:
