@@ -116,7 +116,7 @@ def lay_out(
     for row in rows:
         piece = _piece(row, start_ns, end_ns)
         if not len(piece):  # it only reaches into the same microsecond, or past: whatever it is like
-            first = first or piece
+            first = piece if first is None else first
             continue
         found.append(piece)
         _refuse_other(piece, found[0])
