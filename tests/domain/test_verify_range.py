@@ -10,6 +10,7 @@ import pytest
 
 from tests.builders.ranges import span
 from tests.builders.records import metadata
+from tests.builders.sending import send_chunk
 from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from tests.fakes.batch import Carrying
 from tests.fakes.fake_comparing import FakeComparing
@@ -17,7 +18,7 @@ from wavestitch.batch.carry import Silent
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.verify import Verified, VerifyRequest, shortened, verified_to_json, verify_range
 from wavestitch.contracts.chunk_table import ChunkTable, Rows
-from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.contracts.errors import BadInput, Refused, Transient
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.quantities import Offset, Partition
@@ -58,6 +59,18 @@ def two_published(world: World) -> None:
         world.send(wid, 0, ONE)
         world.send(wid, 1, TWO)
     world.ingest()
+
+
+def test_a_partition_that_a_broker_does_not_show_yet_is_waited_for(world: World) -> None:
+    two_published(world)
+    world.bench.log.add_partition()
+    send_chunk(world.bench.log, "x", 0, ONE, at_ms=T, start_ms=T, count=1, partition=1)
+    world.ingest()
+    there = world.bench.log.partitions.pop(Partition(1))
+    with pytest.raises(Transient, match="shows no partition 1 of topic waves, which the head has"):
+        verify(world)
+    world.bench.log.partitions[Partition(1)] = there
+    assert {one.found for one in verify(world).waveforms} == {Agreement.SAME}
 
 
 def alter(world: World, wid: str, **changes: object) -> None:

@@ -160,7 +160,7 @@ class Case:
                 result = run_here(self.whole.deployment, STREAM, options, at_record=reached, read=read)
             word = "nothing" if "nothing" in result else "done"
         except WavestitchError as raised:
-            error, word = raised, type(raised).__name__
+            error, word = raised, "Transient" if isinstance(raised, Transient) else type(raised).__name__
         took = time.monotonic() - began - away
         assert took < RUN_DEADLINE, f"a run that ended with {word} took {took:.0f} s; allowed are {RUN_DEADLINE:.0f}"
         self.longest = max(self.longest, took)

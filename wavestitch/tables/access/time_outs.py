@@ -13,14 +13,14 @@ It replaces two names inside pyiceberg, whose version `shared_history` checks.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from sqlalchemy import URL, Engine, NullPool, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
 
 from wavestitch.tables.access.login_in_the_clear import Servers
 
@@ -108,7 +108,7 @@ def _bounded_engine(address: str, **more: Any) -> Engine:
     engine = create_engine(url, connect_args=connect_args(url, found), **more)
     if url.get_backend_name() == "postgresql" and "options" not in url.query:
         # By a statement and not when it connects: poolers refuse the option.
-        event.listen(engine, "connect", _server_time_outs(found))
+        event.listen(engine, "begin", _server_time_outs(found))
     return engine
 
 
@@ -126,16 +126,15 @@ def connect_args(url: URL, time_outs: TimeOuts) -> dict[str, Any]:
     return {key: value for key, value in wanted.items() if key not in url.query}
 
 
-def _server_time_outs(time_outs: TimeOuts) -> Any:
+def _server_time_outs(time_outs: TimeOuts) -> Callable[[Connection], None]:
     """Of a statement, and of a transaction that stands still: a client whose machine is gone between its change and its
-    COMMIT would lock the table's row, and so every later batch out, until the server's keep-alive finds it gone."""
+    COMMIT would lock the table's row, and so every later batch out, until the server's keep-alive finds it gone. Said
+    to each transaction for itself: a pooler hands the session to others after it."""
     milliseconds = ceil(time_outs.answer * 1000)
+    names = ("statement_timeout", "idle_in_transaction_session_timeout")
+    said = ", ".join(f"set_config('{name}', '{milliseconds}', true)" for name in names)
 
-    def ask(connection: Any, _record: Any) -> None:
-        cursor = connection.cursor()
-        for what in ("statement_timeout", "idle_in_transaction_session_timeout"):
-            cursor.execute(f"SET {what} = {milliseconds}")
-        cursor.close()
-        connection.commit()
+    def ask(connection: Connection) -> None:
+        connection.exec_driver_sql(f"SELECT {said}")
 
     return ask
