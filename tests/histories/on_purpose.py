@@ -175,6 +175,17 @@ class OnPurpose(Healing):
             meant = PlanRequest(only=frozenset(log.partitions) - {overtaken})
             self.launch("ingest", partial(self.batch, self.stream, meant), far=True)
 
+    def a_partition_that_was_added_is_skipped_and_that_is_undone(self) -> None:
+        """With the others. The head before knew nothing of it: it goes back to its beginning."""
+        if not self.is_quiet():
+            return
+        self.bench.log.add_partition()
+        for p in self.bench.log.partitions:
+            self.send(self.new_waveform(1)[0], p)
+        done = self.start_rewind(rewind_target("latest"), True, far=True)
+        if done.error is None:
+            self.launch_undo(self.bench.tables.snapshots[-1].sequence, None, far=True)
+
     def a_topic_is_made_anew_under_what_is_parked(self) -> None:
         """What is held lay in a topic that is no more; somebody publishes it once the new one is read."""
         waveform_id = self.parked_wave()

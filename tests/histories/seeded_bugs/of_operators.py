@@ -158,7 +158,7 @@ def undo_moves_all_partitions_back(patch: Patch) -> None:
     patch.setattr(undo, "_plan_back", wrong)
 
 
-@shows(Kind.STALE_WRITER, since=0, swarm=True)
+@shows(Kind.STALE_WRITER, act="a_partition_that_was_added_is_skipped_and_that_is_undone")
 def undo_leaves_a_partition_that_was_added_where_it_is(patch: Patch) -> None:
     real = CommitHead.opposite
 
