@@ -133,17 +133,18 @@ class OpenStream:
             yield from batch.to_pylist()
 
     def _batches(self, table: Table, wanted: Wanted, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        files = None if wanted.ids is None else self._tables.files_with(table, wanted.ids)
-        found = read_batches(
+        return self._while_it_is_there(table, self._found(table, wanted, columns))
+
+    def _found(self, table: Table, wanted: Wanted, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        yield from read_batches(
             table,
             columns,
             ids=wanted.ids,
             equal=wanted.equal,
             start_ns=wanted.start_ns,
             end_ns=wanted.end_ns,
-            files=files,
+            files=None if wanted.ids is None else self._tables.files_with(table, wanted.ids),
         )
-        return self._while_it_is_there(table, found)
 
     def _while_it_is_there(self, seen: Table, found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Raises `Transient` where maintenance took away meanwhile what is read."""
