@@ -129,8 +129,7 @@ def _wanted(target: Target, sight: Sight, *, log: Log, tables: Tables) -> dict[P
             return {p: ends[p].stable_end for p in partitions}
         case "head":
             known = {} if head is None else {p: at.next_offset for p, at in head.positions.items()}
-            # One that the head has and this view of the topic not yet stays, as those do that are not named.
-            return {p: known.get(p, ends[p].log_start) for p in partitions}
+            return {p: ends[p].log_start for p in partitions} | known
         case "group":
             shown = {p: found.offset for p in partitions if (found := sight.group.get(p)) is not None}
             # A stream without a head has no other positions: what the group does not show is read from its beginning.
