@@ -193,16 +193,6 @@ class TestPositions:
         found = plan_rewind(world.stream, target, log=log, tables=tables, who="ops", why="so it is")
         assert found.moves == {0: (1, 0), 1: (1, 0)}
 
-    def test_a_broker_that_does_not_know_yet_of_a_partition_leaves_it_where_it_is(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        before = world.bench.log.topic("waves")
-        world.bench.log.add_partition()
-        world.ingest()
-        monkeypatch.setattr(world.bench.log, "topic", lambda _: before)
-        with pytest.raises(Refused, match="nothing would move: --to head names where it stands already"):
-            rewind(world, "head")
-
     def test_behind_a_head_of_maintenance_the_way_back_by_hand_is_named_where_there_is_one(self, world: World) -> None:
         world.send("a", 0, ONE, count=1)
         world.ingest()
