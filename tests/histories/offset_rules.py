@@ -163,6 +163,8 @@ class OffsetRules(Rule):
         if len(for_good) <= said:
             again |= set(for_good)
         self.owed = {c: found for c, found in self.owed.items() if c not in again}
+        if head.run in self.accepted:  # what the head before had passed, and was held nowhere yet that tells
+            self._gives_up(again & named)
 
     def _takes_back(self, topic_id: str, partition: int, now: int) -> None:
         """Whoever goes back takes back what was given up behind there: it is there to be read again."""

@@ -1,5 +1,5 @@
 """Reading: no run takes in what it does not touch, nor more than its batch may; none says of what is there that it is
-lost.
+lost, nor of a log that nobody cut off that somebody did.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ from collections import defaultdict
 from tests.domain.oracle import size_of
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Committed, Coordinate, Ended, Event, Produced, Read, Started, Truncated
+from tests.histories.events import Committed, Coordinate, Ended, Event, Produced, Read, Started, TopicMade, Truncated
 from tests.histories.reading_events import Loaded, Opened
 
 _LOST = re.compile(r"partition (\d+) \[\d+, \d+\): offsets (\[.*\))(?: and \d+ more)? hold no record")
+_CUT = re.compile(r"partition (\d+) \[\d+, \d+\): the log was cut off before|was cut off before \d+ on partition (\d+)")
 _INTERVAL = re.compile(r"\[(\d+), (\d+)\)")
 
 
 class ReadingRules(Rule):
     """`began`: runs under way, what each is, and since which event. `touched`: by run, the places that it read, and
-    `taken` by run and plan, all of it. `since`: when what lies at a place was produced."""
+    `taken` by run and plan, all of it. `since`: when what lies at a place was produced. `cut`: partitions that were cut
+    off at any time. `made`: since which event the topic is there."""
 
     hears = (Produced,)
 
@@ -29,6 +31,8 @@ class ReadingRules(Rule):
         self.touched: dict[str, set[Coordinate]] = defaultdict(set)
         self.taken: dict[tuple[str, str], list[int]] = defaultdict(list)
         self.since: dict[Coordinate, int] = {}
+        self.cut: set[tuple[str, int]] = set()
+        self.made = 0
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -36,7 +40,10 @@ class ReadingRules(Rule):
                 self.began[event.run] = event.what, self.case.at
             case Produced():
                 self.since[event.coordinate] = self.case.at
+            case TopicMade():
+                self.made = self.case.at
             case Truncated():
+                self.cut.add((event.topic_id, event.partition))
                 gone = [c for c in self.since if c[:2] == (event.topic_id, event.partition) and c[2] >= event.end]
                 for c in gone:
                     del self.since[c]
@@ -48,6 +55,7 @@ class ReadingRules(Rule):
                 what = f"{event.run} opened {len(event.files)} files for ids that are not in them"
                 self.case.say(Kind.UNBOUNDED_COST, what)
             case Ended():
+                self._cut_off(event)
                 self._lost(event)
 
     def _read(self, event: Read) -> None:
@@ -69,6 +77,13 @@ class ReadingRules(Rule):
         if strange:
             what = f"{event.run} loaded {len(strange)} held records that are no chunks, from where it read nothing"
             self.case.say(Kind.UNBOUNDED_COST, what, at=sorted(strange))
+
+    def _cut_off(self, event: Ended) -> None:
+        """Of a topic that was made anew meanwhile a run may say so that began before: its records are others, too."""
+        _, began = self.began.get(event.run, ("", -1))
+        cut = {p for topic_id, p in self.cut if topic_id == self.ledger.topic_id}
+        if began > self.made and any(int(said[1] or said[2]) not in cut for said in _CUT.finditer(event.text)):
+            self.case.say(Kind.UNTRUE, f"{event.run} said of a log that nobody cut off that it was: {event.text}")
 
     def _lost(self, event: Ended) -> None:
         """What a run ends with is what somebody skips by name."""

@@ -67,3 +67,11 @@ def test_a_head_rebuilt_without_a_rewind_that_nobody_wrote_down_has_its_cut_told
         cut: list[Event] = [Truncated(T, 0, 0), *(produced(n, NEW) for n in range(7))]
         rewinds: list[Event] = [Rewound("run-2", "earliest", True), back, *row, Rewound("run-3", "rebuilt", True), anew]
         assert kinds(before_quiet(*cut, *rewinds, projected(6, 4, 3, "run-3"))[:-1]) == found
+
+
+def test_what_was_held_where_no_main_shows_it_is_given_up_by_a_rebuilt_head_that_names_its_offsets() -> None:
+    """The log has lost them meanwhile, so that nobody reads them again."""
+    for skipped, found in ((((0, 5, 6),), []), ((), [Kind.LOST])):
+        anew = replace(head(3, 6), run="run-3", kind="rebuilt", generation=2, held=(), skipped=skipped)
+        more: list[Event] = [Rewound("run-3", "rebuilt", True), anew, projected(6, 3, 2, "run-3")]
+        assert kinds(before_quiet(*more)) == found

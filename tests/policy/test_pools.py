@@ -97,6 +97,8 @@ def test_what_starts_of_airflow_makes_the_pools_once_and_what_somebody_changed_s
 
     assert tasks
     assert pools in WavestitchPlugin.listeners
+    with create_session() as session:  # other tests of this process have some
+        session.query(Pool).filter(Pool.pool.in_(("spark", "verify", READERS))).delete()
     pools.on_starting(component=object())
     assert slots() == {}, "a task's process starts, too, and has no database"
     pools.on_starting(component=Job())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from consumers.byte_budget import ByteBudget
+from tests.fakes.fake_log import FakeLog
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
 from wavestitch.contracts import holes
@@ -40,3 +41,16 @@ def more_markers_side_by_side_than_a_few_pass_for_lost_records(patch: Patch) -> 
         return [(a, b, None if p in _MARKERS and b - a > _FEW else p) for a, b, p in joined]
 
     patch.setattr(holes, "_join", wrong)
+
+
+@shows(Kind.UNTRUE, since=20)
+def a_leader_that_wrote_nothing_passes_for_a_cut(patch: Patch) -> None:
+    """Its epoch is a position's, and no log's: whoever begins there is told for ever that it was cut off."""
+    real = FakeLog.diverged
+
+    def wrong(self: FakeLog, partition: Any, start: Any, epoch: int) -> bool:
+        at = self.partitions.get(partition)
+        idle = at is not None and start > at.log_start and epoch not in at.epochs
+        return idle or real(self, partition, start, epoch)
+
+    patch.setattr(FakeLog, "diverged", wrong)
