@@ -14,6 +14,7 @@ import pytest
 
 import wavestitch
 from tests.builders.table_rows import NOON
+from tests.deployment_rig import eventually
 from tests.domain.reading_rig import declare_streams, publish, row
 from wavestitch.contracts.errors import BadInput, WavestitchError
 from wavestitch.contracts.quantities import time_ns
@@ -119,5 +120,6 @@ def test_who_keeps_a_waveform_keeps_no_other(ecg: OpenStream) -> None:
     before = pa.total_allocated_bytes()
     kept = [one for one in ecg.waveforms() if len(one) == 3]
     assert len(kept) == 3
-    assert pa.total_allocated_bytes() - before < 4 * len(long)
+    # Counted is the whole process: threads that read ahead let go a moment later.
+    eventually(lambda: pa.total_allocated_bytes() - before < 4 * len(long))
     assert [one.samples.tolist() for one in kept] == [[0, 0, 0]] * 3
