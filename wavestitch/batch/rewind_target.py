@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
+from wavestitch.batch.unseen_partition import unseen
 from wavestitch.contracts.batch_stages import CommitHead
-from wavestitch.contracts.errors import BadInput, Refused, Transient
+from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.ports import Log, PartitionEnds, Tables, TopicView
 from wavestitch.contracts.position import GroupOffset, Head
 from wavestitch.contracts.quantities import EpochMs, Offset, Partition
@@ -92,11 +93,7 @@ def _check_shown(named: Set[Partition], sight: Sight) -> None:
     stream, topic = sight.stream.name, sight.topic
     for p in sorted(named - set(topic.partitions)):
         if p in _read(sight):
-            raise Transient(
-                f"stream {stream}: the broker shows no partition {p} of topic {topic.name}, which the head has: what "
-                "it knows of the topic is old; nothing was moved, try again",
-                partition=p,
-            )
+            raise unseen(p, stream=stream, topic=topic.name)
         raise Refused(
             f"stream {stream}: partition {p} was named; topic {topic.name} has {len(topic.partitions)} partitions, "
             "counted from 0",

@@ -24,8 +24,9 @@ from wavestitch.batch.publishes_nothing import ComparingEdges
 from wavestitch.batch.range_accounts import Accounted
 from wavestitch.batch.range_look import Batches, RangeLook, Take
 from wavestitch.batch.survey import Survey, size_of, survey_beside
+from wavestitch.batch.unseen_partition import unseen
 from wavestitch.batch.verify_request import VerifyRequest
-from wavestitch.contracts.errors import BadInput, Refused, Transient
+from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange, joined, without
 from wavestitch.contracts.plan import PlanKind
@@ -169,12 +170,8 @@ def _asked(edges: ComparingEdges, request: VerifyRequest, here: Survey) -> Seque
         return request.ranges
     if request.batch:
         return _ranges_of_batch(edges, request.batch, here.topic.topic_id)
-    if unseen := here.head.positions.keys() - here.ends.keys():
-        raise Transient(
-            f"stream {edges.name}: the broker shows no partition {min(unseen)} of topic {here.topic.name}, which the "
-            "head has: what it knows of the topic is old; try again",
-            partition=min(unseen),
-        )
+    for p in sorted(here.head.positions.keys() - here.ends.keys()):
+        raise unseen(p, stream=edges.name, topic=here.topic.name)
     return [OffsetRange(p, here.ends[p].log_start, at.next_offset) for p, at in here.head.positions.items()]
 
 
