@@ -7,19 +7,32 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+import grimp
+
 from tests.conftest import ROOT
+
+_OURS = ("wavestitch", "consumers", "spark_apps", "tests")
 
 
 @cache
-def code_digest(folders: tuple[str, ...]) -> str:
-    """Of every module in these folders that takes part, as it was when it was asked for first; tests themselves do not.
-    What is said beside the code, in comments and docstrings, is no part of it."""
+def code_digest(*began_with: str) -> str:
+    """Of all our modules that take part where these begin, as they were when it was asked for first: what they import,
+    and what that does. Of a package all modules but tests begin. What is said beside the code, in comments and
+    docstrings, is no part of it."""
     seal = hashlib.sha256()
-    for folder in folders:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if not path.name.startswith("test_"):
-                seal.update(f"{path.relative_to(ROOT)}\n{spoken(path)}\n".encode())
+    for module in sorted(modules_of(*began_with)):
+        for path in (ROOT / f"{module.replace('.', '/')}{end}" for end in (".py", "/__init__.py")):
+            if path.exists():
+                seal.update(f"{module}\n{spoken(path)}\n".encode())
     return seal.hexdigest()[:16]
+
+
+def modules_of(*began_with: str) -> set[str]:
+    """Raises `grimp.exceptions.ModuleNotPresent` for a name that is nobody's."""
+    graph = grimp.build_graph(*_OURS, exclude_type_checking_imports=True, cache_dir=None)
+    begin = set(began_with).union(*(graph.find_descendants(name) for name in began_with))
+    begin = {name for name in begin if not name.rpartition(".")[2].startswith("test_")}
+    return begin.union(*(graph.find_upstream_modules(name) for name in begin))
 
 
 def spoken(path: Path) -> str:

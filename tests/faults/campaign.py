@@ -23,6 +23,7 @@ from threading import Thread
 
 from spark_apps.start_archive import archived_start
 from tests.conftest import CACHE, ROOT
+from tests.faults.all_classes import all_classes
 from tests.faults.campaign_account import Run, add_case, forget_failed, read_classes
 from tests.faults.campaign_report import write_report
 from tests.faults.cluster import start_cluster
@@ -34,17 +35,6 @@ from wavestitch.local.java import find_java
 STATE = ROOT / ".wavestitch" / "faults"
 CASE_SECONDS = 240.0
 _START_SECONDS = 120.0
-
-
-def all_classes() -> tuple[FaultClass, ...]:
-    """Of the broker, and local ones where they are there."""
-    from tests.faults.broker_faults import CLASSES as BROKER  # noqa: PLC0415
-    from tests.faults.local_faults import CLASSES as LOCAL  # noqa: PLC0415
-
-    found = (*BROKER, *LOCAL)
-    names = [c.name for c in found]
-    assert len(set(names)) == len(names), f"two classes have one name: {sorted(names)}"
-    return found
 
 
 @dataclass(frozen=True)

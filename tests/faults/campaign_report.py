@@ -25,10 +25,9 @@ from tests.faults.campaign_checks import (
 )
 from tests.faults.fault_class import FaultClass
 from tests.faults.killed_batch import POINTS
+from tests.faults.power_loss import POWER_LOSS
 from tests.histories.tracing import STEPS
 
-POWER_LOSS = "power lost at any moment"
-"""Each end of a run of this class is a state of the disk that was recovered from."""
 SUMS = ("records", "lost", "duplicated", "altered", "unexplained_gaps")
 
 

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.faults.campaign import all_classes
+from tests.faults.all_classes import all_classes
 from tests.faults.cluster import open_cluster
 from tests.faults.fault_class import Bench
 

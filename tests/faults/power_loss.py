@@ -33,7 +33,6 @@ from tests.builders.recordings import START_NS, cut, recordings
 from tests.deployment_rig import STREAM
 from tests.fakes.fake_log import FakeLog
 from tests.fakes.fake_reader import read_slice, source_of
-from tests.faults.campaign_report import POWER_LOSS
 from tests.faults.fault_class import Bench, Counts, FaultClass, Need
 from tests.faults.local_faults_batch import make_deployment, open_deployment, plans_of
 from tests.faults.local_faults_watch import run_alone
@@ -55,6 +54,8 @@ from wavestitch.contracts.receipt import LandedSlice, Receipt
 from wavestitch.maintain.run import maintain_stream, raise_failures
 from wavestitch.settings_sections import MaintainLimits
 
+POWER_LOSS = "power lost at any moment"
+"""Each end of a run of this class is a state of the disk that was recovered from."""
 TOPIC = "waves"
 _SENT = recordings(5, samples=600)
 _WHOLE = {r.waveform_id: bytes(r.samples) for n, r in enumerate(_SENT) if n != 1}

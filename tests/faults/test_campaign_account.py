@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.code_digest import spoken
+from tests.code_digest import modules_of, spoken
 from tests.faults.campaign_account import ClassAccount, add_case, forget_failed, read_classes
 from tests.faults.campaign_report import _row
 from tests.faults.fault_class import Counts, FaultClass, Need
@@ -81,6 +81,15 @@ def test_what_is_said_beside_the_code_is_no_part_of_it(tmp_path: Path) -> None:
     assert spoken(one) != spoken(third)
     other.write_text('x = (1)\ndef f() -> None:\n    """Does otherwise."""\n')
     assert spoken(one) == spoken(other)
+
+
+def test_what_takes_part_is_what_is_imported_wherever_it_lies() -> None:
+    played = modules_of("tests.histories.random_histories")
+    assert {"consumers.batch_scan", "wavestitch.kafka.raw_log", "wavestitch.batch.publish"} <= played
+    assert not played & {"tests.histories.mutants", "tests.histories.run", "wavestitch.cli", "wavestitch.ui.pages"}
+    readers = modules_of("consumers")
+    assert {"consumers.unit_process", "wavestitch.kafka.raw_log"} <= readers
+    assert not [name for name in modules_of("tests.soak") if name.startswith("tests.soak.test_")]
 
 
 def test_a_soak_counts_where_it_passed_and_the_longest_stays(tmp_path: Path) -> None:

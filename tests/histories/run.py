@@ -28,17 +28,7 @@ from tests.run_account import Ranges, keep_run, numbers_of, read_run, with_range
 ROOT = Path(__file__).resolve().parents[2]
 ACCOUNT = Path(__file__).parent / "account.json"
 CHUNK = 100
-CODE = (
-    "wavestitch/batch",
-    "wavestitch/contracts",
-    "wavestitch/maintain",
-    "wavestitch/tables/lookup",
-    "consumers",
-    "tests/histories",
-    "tests/fakes",
-    "tests/domain",
-    "tests/builders",
-)
+CODE = "tests.histories.random_histories"
 
 
 def done_so_far(code: str, account: Path = ACCOUNT) -> tuple[Ranges, Summary]:

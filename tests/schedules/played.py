@@ -19,7 +19,7 @@ ACCOUNT = Path(__file__).parent / "account.json"
 ONE_SWITCH = (Bounds(1, 0, 0),)
 WHOLE = (Bounds(2, 0, 0), Bounds(1, 1, 0), Bounds(1, 0, 1), Bounds(1, 1, 1), Bounds(2, 1, 1))
 """The last one has all others in it. They are played first because a wrong order shows sooner in them."""
-_CODE = ("wavestitch/batch", "wavestitch/contracts", "tests/schedules", "tests/fakes", "tests/domain", "tests/builders")
+_CODE = "tests.schedules.scenarios"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from tests.code_digest import code_digest
 from tests.run_account import keep_run, read_run
 
 ACCOUNT = Path(__file__).parent / "account.json"
-_CODE = ("wavestitch", "consumers", "spark_apps", "tests/soak")
+_CODE = ("wavestitch", "consumers", "spark_apps", "tests.soak")
 _KEPT = ("passed", "hours", "seed", "waveforms", "sent_bytes", "events", "disturbed", "data", "problems")
 
 
 def hours_passed(account: Path = ACCOUNT) -> float:
     """Of the last soak of this very code; none where it failed."""
-    found = read_run(account, code_digest(_CODE))
+    found = read_run(account, code_digest(*_CODE))
     return float(found["hours"]) if found.get("passed") else 0.0
 
 
@@ -24,4 +24,4 @@ def keep_soak(report: Mapping[str, Any], account: Path = ACCOUNT) -> None:
     """Unless the same code has passed a longer one."""
     if report["passed"] and report["hours"] < hours_passed(account):
         return
-    keep_run(account, code_digest(_CODE), {name: report[name] for name in _KEPT})
+    keep_run(account, code_digest(*_CODE), {name: report[name] for name in _KEPT})
