@@ -7,6 +7,7 @@ from tests.faults import (
     broker_faults_log,
     broker_faults_network,
     broker_faults_nodes,
+    broker_faults_operator,
     broker_faults_runs,
 )
 from tests.faults.fault_class import FaultClass
@@ -14,6 +15,7 @@ from tests.faults.fault_class import FaultClass
 CLASSES: tuple[FaultClass, ...] = (
     *broker_faults_log.CLASSES,
     *broker_faults_runs.CLASSES,
+    *broker_faults_operator.CLASSES,
     *broker_faults_nodes.CLASSES,
     *broker_faults_network.CLASSES,
     *broker_faults_late.CLASSES,
