@@ -71,11 +71,11 @@ _BATCH: dict[str, tuple[str, ...]] = {
 
 _HELD_TABLES = _domain("tables_held", "held_files", "held_removal", "held_compaction", "held_from_before")
 _TABLES = _domain("tables", "tables_published")
-_STITCHES = (*_domain("stitching"), *_unit("assign_waveforms"))
+_STITCHES = (*_domain("stitching"), *_unit("assign_waveforms", "stitched_rows"))
 _LANDS = _unit("landing", "record_columns", "careful_scan")
 
 _IN_TABLES: dict[str, tuple[str, ...]] = {
-    "commit/one_commit": _domain("doubted_catalog", "catalog_errors"),
+    "commit/one_commit": _domain("one_commit", "catalog_errors"),
     "commit/own_columns": _domain("changed_columns"),
     "commit/own_files": _domain("own_place"),
     "commit/own_partitions": _domain("changed_partitions"),

@@ -138,3 +138,9 @@ def test_every_survivor_has_a_reason_and_nearly_all_mutants_are_killed() -> None
 def test_every_module_and_every_file_of_tests_that_is_named_is_there() -> None:
     named = {*TARGETS, *(test.partition("::")[0] for tests in TARGETS.values() for test in tests)}
     assert sorted(name for name in named if not (ROOT / name).is_file()) == []
+
+
+def test_a_file_of_tests_that_bears_a_module_s_name_is_among_its_tests() -> None:
+    for module, tests in TARGETS.items():
+        named = {f"tests/{folder}/test_{Path(module).stem}.py" for folder in ("unit", "domain")}
+        assert {name for name in named if (ROOT / name).is_file()} <= set(tests), module
