@@ -5,6 +5,12 @@ What starts a broker, a Spark or a child that loads the product anew has no plac
 
 from __future__ import annotations
 
+import re
+from functools import cache
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[2]
+
 
 def _unit(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/unit/test_{name}.py" for name in names)
@@ -125,7 +131,7 @@ _CONSUMERS: dict[str, tuple[str, ...]] = {
     "failed_reading": _domain("way_past", "cut_log"),
 }
 
-TARGETS: dict[str, tuple[str, ...]] = {
+_TABLE: dict[str, tuple[str, ...]] = {
     **{f"wavestitch/contracts/{name}.py": tests for name, tests in _CONTRACTS.items()},
     **{f"wavestitch/batch/{name}.py": tests for name, tests in _BATCH.items()},
     **{f"consumers/{name}.py": tests for name, tests in _CONSUMERS.items()},
@@ -133,4 +139,18 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"wavestitch/tables/{name}.py": tests for name, tests in _IN_TABLES.items()},
     **{f"spark_apps/{name}.py": _STITCHES for name in _OF_SPARK},
 }
-"""By the module's file, in the order in which they are tried."""
+
+
+@cache
+def _importers() -> dict[str, tuple[str, ...]]:
+    """By the module's file, which unit tests import from it by name."""
+    found: dict[str, tuple[str, ...]] = {}
+    for path in sorted((_ROOT / "tests" / "unit").glob("test_*.py")):
+        for name in set(re.findall(r"^from ([\w.]+) import", path.read_text(encoding="utf-8"), re.MULTILINE)):
+            module = f"{name.replace('.', '/')}.py"
+            found[module] = (*found.get(module, ()), str(path.relative_to(_ROOT)))
+    return found
+
+
+TARGETS = {m: tuple(dict.fromkeys([*tests, *_importers().get(m, ())])) for m, tests in _TABLE.items()}
+"""By the module's file, in the order in which they are tried: the table's, and unit tests that import from it."""
