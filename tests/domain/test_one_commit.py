@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from pyiceberg.table import Table
+from pyiceberg.types import StringType
 
 from tests.builders.table_rows import (
     all_held,
@@ -21,11 +25,12 @@ from tests.builders.table_rows import (
 )
 from tests.domain.rest_catalog import Faults, rest_catalog
 from tests.domain.table_races import commit_on_the_same_head, race, stage_the_same_and_more
-from wavestitch.contracts.errors import BadInput, StateUnknown
+from wavestitch.contracts.errors import BadInput, StateUnknown, Transient
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.contracts.position import HeadKind, Position
 from wavestitch.contracts.quantities import Offset
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
+from wavestitch.tables.commit.one_commit import OneCommit
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.held.held_removal import held_places
 from wavestitch.tables.maintenance.snapshot_expiry import expire_snapshots
@@ -136,6 +141,56 @@ class TestWhateverTheTablesPropertiesSay:
         assert kept["owner"] == "ops"
 
 
+class TestAChangeOfATable:
+    def test_it_is_sent_once(self, tables):
+        change = OneCommit(ensured(tables))
+        change.set_properties(owner="ops")
+        assert change.commit_transaction().properties["owner"] == "ops"
+        with pytest.raises(RuntimeError, match="sent before; load the table"):
+            change.commit_transaction()
+
+    def test_of_two_that_add_a_column_to_the_same_table_one_is_refused(self, tables):
+        table = ensured(tables)
+        first, second = OneCommit(table), OneCommit(tables.stored()[0].load())
+        for change in (first, second):
+            with change.update_schema() as schema:
+                schema.add_column("note", StringType())
+        first.commit_transaction()
+        with pytest.raises(CommitConflict, match="nothing was written"):
+            second.commit_transaction()
+
+    @pytest.mark.parametrize("status", [409, 500])
+    def test_one_without_a_snapshot_is_not_taken_for_landed(self, status, served):
+        settings, faults = served
+        change = OneCommit(ensured(StreamTables(settings, "ecg")))
+        change.set_properties(owner="ops")
+        faults.planned = [("before", status)]
+        with pytest.raises(CommitConflict if status == 409 else StateUnknown) as told:
+            change.commit_transaction()
+        assert status == 409 or told.value.facts["table"] == "ecg.waveforms"
+        assert "owner" not in open_catalog(settings).load_table("ecg.waveforms").properties
+
+    def test_a_catalog_that_has_gone_before_anything_was_sent_is_no_conflict(self, tmp_path):
+        settings = CatalogSettings("local", f"sqlite:///{tmp_path}/catalog.db", f"file://{tmp_path}/warehouse")
+        tables = StreamTables(settings, "ecg")
+        change = OneCommit(ensured(tables))
+        change.set_properties(owner="ops")
+        with closing(sqlite3.connect(tmp_path / "catalog.db")) as db:
+            db.execute("DROP TABLE iceberg_tables")
+        with pytest.raises(Transient, match="no such table"):
+            change.commit_transaction()
+
+    def test_nobody_goes_on_listening_to_a_catalog(self, tmp_path):
+        settings = CatalogSettings("local", f"sqlite:///{tmp_path}/catalog.db", f"file://{tmp_path}/warehouse")
+        table = ensured(StreamTables(settings, "ecg"))
+        engine = table.catalog.engine
+        before = len(engine.dispatch.before_cursor_execute)
+        change = OneCommit(table)
+        change.set_properties(owner="ops")
+        change.commit_transaction()
+        assert len(engine.dispatch.before_cursor_execute) == before
+
+
 class TestARequestThatIsSentAgainOnItsWay:
     def test_it_has_landed_and_its_files_are_there(self, served):
         settings, faults = served
@@ -225,6 +280,16 @@ class TestARequestThatIsSentAgainOnItsWay:
         assert before < metadata_files(tmp_path)
         assert tables.head() == head
 
+    def test_what_may_have_been_sent_is_not_known_of_a_table_that_somebody_changed_either(self, served):
+        settings, faults = served
+        tables = StreamTables(settings, "ecg")
+        head = tables.commit(None, first_head(), [])
+        stale = tables.stored()[0].load()
+        set_properties(settings, "ecg.waveforms", owner="ops")
+        faults.planned = [("before", 502)]
+        with pytest.raises(StateUnknown, match=r"ecg\.waveforms"):
+            tables.stored()[0].commit_files(stale, [], head.next().to_properties())
+
     def test_a_bad_request_about_a_table_as_it_was_loaded_is_one(self, served):
         settings, faults = served
         tables = StreamTables(settings, "ecg")
@@ -242,6 +307,11 @@ class TestARequestThatIsSentAgainOnItsWay:
         faults.planned = [("twice", 0)]
         expire_snapshots(tables.stored()[0], [one.snapshot_id])
         assert tables.heads() == [two]
+
+
+def ensured(tables: StreamTables) -> Table:
+    tables.stored()[0].ensure()
+    return tables.stored()[0].load()
 
 
 def with_held_rows(settings: CatalogSettings, tmp_path: Path) -> tuple[StreamTables, StoredTable]:
