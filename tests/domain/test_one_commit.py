@@ -183,7 +183,7 @@ class TestAChangeOfATable:
     def test_nobody_goes_on_listening_to_a_catalog(self, tmp_path):
         settings = CatalogSettings("local", f"sqlite:///{tmp_path}/catalog.db", f"file://{tmp_path}/warehouse")
         table = ensured(StreamTables(settings, "ecg"))
-        engine = table.catalog.engine
+        engine = table.catalog.engine  # type: ignore[attr-defined]
         before = len(engine.dispatch.before_cursor_execute)
         change = OneCommit(table)
         change.set_properties(owner="ops")

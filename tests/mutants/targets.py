@@ -81,7 +81,7 @@ _STITCHES = (*_domain("stitching"), *_unit("assign_waveforms", "stitched_rows"))
 _LANDS = _unit("landing", "record_columns", "careful_scan")
 
 _IN_TABLES: dict[str, tuple[str, ...]] = {
-    "commit/one_commit": _domain("one_commit", "catalog_errors"),
+    "commit/one_commit": _domain("one_commit", "catalog_errors", "postgresql_catalog"),
     "commit/own_columns": _domain("changed_columns"),
     "commit/own_files": _domain("own_place"),
     "commit/own_partitions": _domain("changed_partitions"),
