@@ -36,7 +36,7 @@ _CONTRACTS: dict[str, tuple[str, ...]] = {
     "next_head": (*_unit("next_head"), *_EXAMPLES),
     "decided": _DECIDES,
     "assembly": _DECIDES,
-    "pending_decision": (*_DECIDES, *_domain("held_decisions", "held_bounds")),
+    "pending_decision": (*_DECIDES, *_domain("held_decisions", "held_bounds", "held_lessons", "promote", "any_order")),
     "plain_waveforms": _DECIDES,
     "record_columns": _unit("record_columns"),
     "chunk_columns": _unit("record_columns"),
@@ -152,5 +152,16 @@ def _importers() -> dict[str, tuple[str, ...]]:
     return found
 
 
-TARGETS = {m: tuple(dict.fromkeys([*tests, *_importers().get(m, ())])) for m, tests in _TABLE.items()}
-"""By the module's file, in the order in which they are tried: the table's, and unit tests that import from it."""
+def _histories(module: str) -> tuple[str, ...]:
+    """What they do on purpose, for what decides: they judge by the log and the tables alone."""
+    if not module.startswith(("wavestitch/contracts/", "wavestitch/batch/")):
+        return ()
+    return ("tests/histories/test_histories.py::test_what_is_done_on_purpose_shows_nothing_where_the_product_is_sound",)
+
+
+def _about(module: str, tests: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*tests, *_importers().get(module, ()), *_histories(module)]))
+
+
+TARGETS = {module: _about(module, tests) for module, tests in _TABLE.items()}
+"""By the module's file: the table's tests, unit tests that import from it by name, and histories."""
