@@ -16,6 +16,7 @@ from tests.builders.heads import make_head
 from tests.builders.plans import make_plan
 from tests.builders.streams import make_stream
 from wavestitch.contracts.assembly import ChunkFacts
+from wavestitch.contracts.copies import Copy
 from wavestitch.contracts.decided import seal_decision
 from wavestitch.contracts.decision import Decision, Evidence, Stitched, decide
 from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform, open_deadlines
@@ -128,6 +129,14 @@ EXAMPLES = (
         {"conflict": 1},
     ),
     Example(
+        "waits beside what is published",
+        (held("w/0!@1", OPEN),),
+        ("w/0@7",),
+        ["w/0@7 replay", "w/0@1 quarantined conflict"],
+        published("w"),
+        {"conflict": 1},
+    ),
+    Example(
         "a conflict blocks",
         (held("w/0@1", CONFLICT),),
         ("w/1@2",),
@@ -219,6 +228,13 @@ def test_the_deadline_is_that_of_the_newest_open_chunk() -> None:
 
 def test_the_next_head_keeps_the_record_time_of_what_was_read_last() -> None:
     assert made(("w/0@1",), seen_ms={0: T + 77}).head.positions[Partition(0)].seen_ms == T + 77
+
+
+def test_what_another_batch_of_a_backfill_has_read_more_of_is_left_and_what_was_discarded_is_not_asked() -> None:
+    was = (held("w/0!@1", DISCARDED), held("w/0@2", OPEN))
+    found = made(("w/1@5",), was, elsewhere={"w": [Copy.made(chunk("w/2@3"))]})
+    assert fates(found) == ["w/1@5 reported open", "w/0@2 carried_out open"]
+    assert found.publish == ()
 
 
 DECISIONS = (
