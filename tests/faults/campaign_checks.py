@@ -94,6 +94,7 @@ def generated_mutants() -> tuple[dict[str, int], list[str]]:
         "modules": len(known),
         **{name: sum(getattr(t, name) for t in known) for name in ("made", "tried", "killed")},
         "survivors": sum(len(t.survivors) for t in known),
+        "equivalent": sum(t.equivalent for t in known),
         "without_a_reason": sum(not why for t in known for why in t.survivors.values()),
     }
     return figures, left_to_try([], most=MOST)

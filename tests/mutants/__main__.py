@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.mutants.account import Tried, add_to_account, digest_of, read_account
+from tests.mutants.account import Tried, add_to_account, digest_of, read_account, score
 from tests.mutants.mutant import Mutant, mutants_of
 from tests.mutants.targets import TARGETS
 from tests.mutants.trial import Trial
@@ -143,7 +143,8 @@ def _sum_up() -> int:
     without = sum(not why for t in done for why in t.survivors.values())
     print(
         f"{len(done)} of {len(TARGETS)} modules: {sum(t.made for t in done)} mutants made, {tried} tried, {killed} "
-        f"killed, {tried - killed} survive, {without} of them without a reason"
+        f"killed, {tried - killed} survive, {sum(t.equivalent for t in done)} of them equivalent, {without} without a "
+        f"reason: {score(done):.1%} of those that differ are killed"
     )
     if left:
         print(f"to be tried on the present code: {', '.join(left)}")

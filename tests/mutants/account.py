@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -27,7 +27,13 @@ class Tried:
     killed: int
     survivors: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def equivalent(self) -> int:
+        """Those of which no test can tell the product, by their reasons."""
+        return sum(why.startswith(EQUIVALENT) for why in self.survivors.values())
 
+
+EQUIVALENT = "equivalent"
 _MAKERS = ("operators.py", "mutant.py")
 
 
@@ -35,6 +41,14 @@ def digest_of(source: str) -> str:
     """Of a module's source, and of what makes its mutants: other mutants are another sample."""
     made_by = [(Path(__file__).parent / name).read_text(encoding="utf-8") for name in _MAKERS]
     return hashlib.sha256("".join([source, *made_by]).encode()).hexdigest()[:16]
+
+
+def score(known: Iterable[Tried]) -> float:
+    """Killed, of all that were tried and are not equivalent: the mutation score."""
+    tried, killed = 0, 0
+    for one in known:
+        tried, killed = tried + one.tried - one.equivalent, killed + one.killed
+    return killed / tried if tried else 1.0
 
 
 def read_account(path: Path = ACCOUNT) -> dict[str, Tried]:
