@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +29,7 @@ from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWavefo
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import EpochMs, Offset, Partition
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition, milliseconds
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
 
@@ -238,7 +239,21 @@ def test_what_is_odd_becomes_objects_and_its_neighbours_do_not(how: str) -> None
     world = World(whole("before", 2))
     world.chunks += ODD[how](world, "odd", whole("odd", 3))
     world.chunks += whole("behind", 4)
-    assert plain_ids(decided(world)) == {"before", "behind"}
+    decision = decided(world)
+    assert plain_ids(decision) == {"before", "behind"}
+    plain = decision.fates.plain
+    assert dict(zip(plain.ids.to_pylist(), np.diff(plain.first).tolist(), strict=True)) == {"before": 2, "behind": 4}
+    assert len(plain.sources) == len(plain.start_ns) == 2
+
+
+@pytest.mark.parametrize(("beyond_ms", "expected"), [(0, {"w"}), (1, set())])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_up_to_the_clock_skew_that_is_allowed_from_its_record_times_it_is_normal(
+    sign: int, beyond_ms: int, expected: set[str]
+) -> None:
+    at = NOON + sign * (milliseconds(LIMITS.max_clock_skew) + beyond_ms)
+    chunks = [c._replace(timestamp_ms=EpochMs(at)) for c in whole("w", 2)]
+    assert plain_ids(decided(World(chunks))) == expected
 
 
 def test_a_record_that_names_a_waveform_and_is_no_chunk_leaves_it_normal() -> None:
