@@ -22,7 +22,7 @@ from tests.mutants.targets import TARGETS
 from tests.mutants.trial import Trial
 
 ROOT = Path(__file__).resolve().parents[2]
-MOST = 40
+MOST = 24
 STATE = ROOT / ".wavestitch" / "mutants"
 
 
