@@ -18,11 +18,12 @@ from pathlib import Path
 
 from tests.mutants.account import Tried, add_to_account, digest_of, read_account, score
 from tests.mutants.mutant import Mutant, mutants_of
-from tests.mutants.targets import TARGETS
+from tests.mutants.reach import find_reach, read_reach
+from tests.mutants.targets import chosen_tests, modules
 from tests.mutants.trial import Trial
 
 ROOT = Path(__file__).resolve().parents[2]
-MOST = 24
+MOST = 12
 STATE = ROOT / ".wavestitch" / "mutants"
 
 
@@ -32,12 +33,11 @@ def drawn(module: str, mutants: Sequence[Mutant]) -> list[Mutant]:
 
 
 def left_to_try(names: Sequence[str], *, most: int) -> list[str]:
-    """The modules whose source is another one than the account's, or of which fewer were tried, in the order of the
-    table."""
+    """The modules whose source is another one than the account's, or of which fewer were tried."""
     known = read_account()
     return [
         module
-        for module in TARGETS
+        for module in modules()
         if any(name in module for name in names or [""])
         and (
             module not in known
@@ -82,8 +82,12 @@ def try_module(module: str, *, most: int, until: float, again: bool = False) -> 
     if again:
         done = {name: killed for name, killed in done.items() if killed}
     sample = mutants[:most]
-    trial = Trial(module.removesuffix(".py").replace("/", "."), path, TARGETS[module], kept.log)
-    for mutant, killed in _in_time(trial.killed([m for m in sample if m.name not in done]), until):
+    left = [m for m in sample if m.name not in done]
+    tests = chosen_tests(module, read_reach())
+    if left and not tests:
+        raise RuntimeError(f"{module}: no unit test and none of the domain runs anything of it in its own process")
+    trial = Trial(module.removesuffix(".py").replace("/", "."), path, tests, kept.log)
+    for mutant, killed in _in_time(trial.killed(left), until) if left else ():
         done[mutant.name] = killed
         kept.add(mutant, killed)
         if not killed:
@@ -113,7 +117,8 @@ def main(argv: Sequence[str]) -> int:
     ask.add_argument("--again", action="store_true", help="try the survivors of modules that were tried")
     options = ask.parse_args(argv)
     until = time.monotonic() + options.minutes * 60
-    wanted = [m for m in TARGETS if any(n in m for n in options.names or [""])]
+    find_reach()
+    wanted = [m for m in modules() if any(n in m for n in options.names or [""])]
     for module in wanted if options.again else left_to_try(options.names, most=options.most):
         if time.monotonic() > until:
             break
@@ -142,7 +147,7 @@ def _sum_up() -> int:
     tried, killed = sum(t.tried for t in done), sum(t.killed for t in done)
     without = sum(not why for t in done for why in t.survivors.values())
     print(
-        f"{len(done)} of {len(TARGETS)} modules: {sum(t.made for t in done)} mutants made, {tried} tried, {killed} "
+        f"{len(done)} of {len(modules())} modules: {sum(t.made for t in done)} mutants made, {tried} tried, {killed} "
         f"killed, {tried - killed} survive, {sum(t.equivalent for t in done)} of them equivalent, {without} without a "
         f"reason: {score(done):.1%} of those that differ are killed"
     )

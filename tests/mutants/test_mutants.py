@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +17,8 @@ from tests.mutants.account import Tried, add_to_account, read_account, score
 from tests.mutants.mutant import Mutant, mutants_of
 from tests.mutants.operators import OURS
 from tests.mutants.planting import loaded_functions, planted_in_functions
-from tests.mutants.targets import TARGETS
+from tests.mutants.reach import Ran, read_reach
+from tests.mutants.targets import chosen_tests, modules
 from tests.mutants.trial import Trial
 
 _PRODUCT = """
@@ -130,7 +132,7 @@ def test_a_reason_is_kept_as_long_as_its_mutant_survives(tmp_path: Path) -> None
 
 def test_every_survivor_has_a_reason_and_nearly_all_mutants_that_differ_are_killed() -> None:
     known = read_account()
-    assert set(known) <= set(TARGETS)
+    assert set(known) <= set(modules())
     assert [f"{m}: {name}" for m, tried in known.items() for name, why in tried.survivors.items() if not why] == []
     assert score(known.values()) >= 0.95
 
@@ -141,12 +143,38 @@ def test_the_score_is_of_those_that_a_test_could_kill() -> None:
     assert score([]) == 1.0
 
 
-def test_every_module_and_every_file_of_tests_that_is_named_is_there() -> None:
-    named = {*TARGETS, *(test.partition("::")[0] for tests in TARGETS.values() for test in tests)}
-    assert sorted(name for name in named if not (ROOT / name).is_file()) == []
+def ran(file: str, seconds: float, **functions: int) -> Ran:
+    """`functions`: how many of each module it runs, the first ones."""
+    return Ran(file, "", seconds, {f"consumers/{m}.py": [f"f{k}" for k in range(n)] for m, n in functions.items()})
 
 
-def test_a_file_of_tests_that_bears_a_module_s_name_is_among_its_tests() -> None:
-    for module, tests in TARGETS.items():
-        named = {f"tests/{folder}/test_{Path(module).stem}.py" for folder in ("unit", "domain")}
-        assert {name for name in named if (ROOT / name).is_file()} <= set(tests), module
+def test_of_each_function_the_closest_and_the_broadest_files_are_tried_and_the_quick_first() -> None:
+    reach = {
+        one.file: one
+        for one in (
+            *(ran(f"broad_{n}", 9.0 - n, wanted=5, other=20) for n in range(4)),
+            *(ran(f"beside_{n}", 0.5, wanted=1, other=n) for n in range(8)),
+            ran("close", 3.0, wanted=2),
+            ran("long", 900.0, wanted=9),
+            ran("other", 0.1, other=9),
+        )
+    }
+    found = chosen_tests("consumers/wanted.py", reach)
+    assert found == ("beside_0", "beside_1", "close", "broad_3", "broad_2", "broad_1")
+    assert chosen_tests("consumers/nobody.py", reach) == ()
+
+
+def test_what_decides_is_tried_on_histories_too() -> None:
+    one = Ran("tests/unit/test_a.py", "", 1.0, {"wavestitch/contracts/a.py": ["f"]})
+    first, histories = chosen_tests("wavestitch/contracts/a.py", {one.file: one})
+    assert first == one.file
+    assert (ROOT / histories.partition("::")[0]).is_file()
+
+
+def test_what_a_file_of_tests_runs_is_noted(tmp_path: Path) -> None:
+    noted, file = tmp_path / "reach.jsonl", "tests/unit/test_holes.py"
+    subprocess.run([sys.executable, "-m", "tests.mutants.reach", str(noted), file], cwd=ROOT, check=True, timeout=120)
+    found = read_reach(noted)[file]
+    assert "HoleFinder.add" in found.functions["wavestitch/contracts/holes.py"]
+    assert set(found.functions) <= set(modules())
+    assert "consumers/landing.py" not in found.functions
