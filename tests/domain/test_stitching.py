@@ -329,6 +329,11 @@ def test_a_terminal_error_of_one_task_wins_over_the_transient_ones_of_others() -
     assert caught.value.facts == {"row": 3}
 
 
+def test_where_no_error_is_terminal_the_first_task_s_is_raised() -> None:
+    with pytest.raises(Transient, match="first"):
+        read_outcomes([json.dumps(Transient(name).to_json()) for name in ("first", "second")])
+
+
 @pytest.mark.parametrize("outcome", ["", "[]", "{}", '{"result": {}}', '{"result": 5}', "[" * 5000])
 def test_an_outcome_that_no_task_says_is_one_sentence(outcome: str) -> None:
     with pytest.raises(BadInput, match="the stitch report"):
