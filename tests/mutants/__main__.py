@@ -117,7 +117,8 @@ def main(argv: Sequence[str]) -> int:
     ask.add_argument("--again", action="store_true", help="try the survivors of modules that were tried")
     options = ask.parse_args(argv)
     until = time.monotonic() + options.minutes * 60
-    find_reach()
+    if options.minutes:
+        find_reach()
     wanted = [m for m in modules() if any(n in m for n in options.names or [""])]
     for module in wanted if options.again else left_to_try(options.names, most=options.most):
         if time.monotonic() > until:

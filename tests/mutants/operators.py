@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cosmic_ray.ast import get_ast
+from cosmic_ray.exceptions import CosmicRayTestingException
+from cosmic_ray.operators.exception_replacer import ExceptionReplacer
 from cosmic_ray.operators.operator import Example, Operator
 from cosmic_ray.operators.provider import OperatorProvider
 
@@ -29,6 +31,35 @@ _WORDS = (
     *("ZeroIterationForLoop", "ReplaceUnaryOperator_Delete_Not", "ReplaceUnaryOperator_Delete_USub"),
 )
 _ASSIGNED = ("=", "+=", "-=", "*=", "|=", "&=", "//=")
+
+
+class CatchNothing(ExceptionReplacer):  # type: ignore[misc]
+    """cosmic-ray's, which knows no exceptions with a dot in their names."""
+
+    @staticmethod
+    def _name_nodes(node: Node) -> Sequence[Node]:
+        what = node.children[1]
+        if what.type != "atom":
+            return (what,)
+        inner = what.children[1]
+        return inner.children[::2] if inner.type == "testlist_comp" else (inner,)
+
+    def mutate(self, node: Node, index: int) -> Node:
+        name = self._name_nodes(node)[index]
+        leaf = name.get_first_leaf()
+        leaf.value = CosmicRayTestingException.__name__
+        if leaf is not name:
+            name.children[:] = [leaf]
+        return node
+
+    @classmethod
+    def examples(cls) -> Sequence[Example]:
+        nothing = CosmicRayTestingException.__name__
+        return (
+            Example("try: f()\nexcept E: pass", f"try: f()\nexcept {nothing}: pass"),
+            Example("try: f()\nexcept a.E as e: pass", f"try: f()\nexcept {nothing} as e: pass"),
+            Example("try: f()\nexcept (a.b.E, F): pass", f"try: f()\nexcept ({nothing}, F): pass"),
+        )
 
 
 class DropStatement(Operator):  # type: ignore[misc]
@@ -154,7 +185,8 @@ def all_operators() -> list[Operator]:
     theirs = OperatorProvider()
     names = [f"ReplaceComparisonOperator_{name}" for name in (*_COMPARISONS, *_OTHER_COMPARISONS)]
     names += [f"ReplaceBinaryOperator_{name}" for name in _ARITHMETIC]
-    return [theirs[name]() for name in (*names, *_WORDS)] + [ours() for ours in OURS]
+    made = {"ExceptionReplacer": CatchNothing}
+    return [made.get(name, theirs[name])() for name in (*names, *_WORDS)] + [ours() for ours in OURS]
 
 
 def means_something(operator: Operator, leaf: Node) -> bool:

@@ -129,15 +129,9 @@ class _Watch:
 
 
 if __name__ == "__main__":
-    options = (
-        "-q",
-        "-W",
-        "ignore",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "-o",
-        "addopts=--import-mode=importlib",
-    )
-    sys.exit(pytest.main([*options, "-p", "no:faulthandler", *sys.argv[2:]], plugins=[_Watch(Path(sys.argv[1]))]))
+    noted, *files = sys.argv[1:]
+    if Path(noted).suffix != REACH.suffix:
+        sys.exit(f"usage: python -m tests.mutants.reach NOTES{REACH.suffix} TESTS…; {noted!r} are no notes")
+    options = ["-q", "-W", "ignore", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:faulthandler"]
+    options += ["-o", "addopts=--import-mode=importlib"]
+    sys.exit(pytest.main([*options, *files], plugins=[_Watch(Path(noted))]))

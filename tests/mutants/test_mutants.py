@@ -15,7 +15,7 @@ from cosmic_ray.operators.operator import Operator
 from tests.conftest import ROOT
 from tests.mutants.account import Tried, add_to_account, read_account, score
 from tests.mutants.mutant import Mutant, mutants_of
-from tests.mutants.operators import OURS
+from tests.mutants.operators import OURS, CatchNothing
 from tests.mutants.planting import loaded_functions, planted_in_functions
 from tests.mutants.reach import Ran, read_reach
 from tests.mutants.targets import chosen_tests, modules
@@ -52,7 +52,7 @@ def test_numbers_are_added():
 """
 
 
-@pytest.mark.parametrize("operator", OURS, ids=lambda o: o.__name__)
+@pytest.mark.parametrize("operator", [CatchNothing, *OURS], ids=lambda o: o.__name__)
 def test_an_operator_makes_of_its_examples_what_it_says(operator: type[Operator]) -> None:
     for example in operator.examples():
         made = mutate_code(example.pre_mutation_code, operator(), example.occurrence)
