@@ -14,16 +14,14 @@ import random
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from tests.mutants.account import Tried, add_to_account, digest_of, read_account, score
 from tests.mutants.mutant import Mutant, mutants_of
-from tests.mutants.reach import find_reach, read_reach
+from tests.mutants.reach import ROOT, find_reach, read_reach
 from tests.mutants.targets import chosen_tests, modules
 from tests.mutants.trial import Trial
 
-ROOT = Path(__file__).resolve().parents[2]
-MOST = 12
+MOST = 200
 STATE = ROOT / ".wavestitch" / "mutants"
 
 
@@ -117,8 +115,8 @@ def main(argv: Sequence[str]) -> int:
     ask.add_argument("--again", action="store_true", help="try the survivors of modules that were tried")
     options = ask.parse_args(argv)
     until = time.monotonic() + options.minutes * 60
-    if options.minutes:
-        find_reach()
+    if options.minutes and not find_reach(until=until):
+        return _sum_up()
     wanted = [m for m in modules() if any(n in m for n in options.names or [""])]
     for module in wanted if options.again else left_to_try(options.names, most=options.most):
         if time.monotonic() > until:

@@ -1,8 +1,9 @@
 """Which functions of the product a file of tests runs, and the seconds that it takes.
 
 Told by running all files of unit and domain tests once, so that no table has to be kept of what belongs together. It
-stands in `.wavestitch/mutants`, a line for each file, and is made anew for files that changed. What is run in another
-process is not seen: what starts a broker or a Spark is about something else, and a mutant lives in one process.
+stands in `.wavestitch/mutants`, a line for each file, and is made anew for files of tests that changed: where the
+product or a rig did, it may be out of date until it is deleted. What is run in another process is not seen: what starts
+a broker or a Spark is about something else, and a mutant lives in one process.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
@@ -45,24 +47,41 @@ def test_files() -> list[Path]:
 
 
 def read_reach(path: Path = REACH) -> dict[str, Ran]:
-    """By file of tests, the last that was noted; also of files that changed since."""
+    """By file of tests that is there, the last that was noted; also where it changed since."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return {ran.file: ran for ran in (Ran(**json.loads(line)) for line in lines if line.endswith("}"))}
+    found = (Ran(**json.loads(line)) for line in lines if line.endswith("}"))
+    return {ran.file: ran for ran in found if (ROOT / ran.file).is_file()}
 
 
-def find_reach(*, workers: int = 2) -> None:
-    """Run all files that are not noted as they are now, some in each process, `workers` side by side."""
+def not_noted() -> list[str]:
+    """Files of tests of which it is not noted what they run as they are now."""
     known = read_reach()
-    left = [str(p.relative_to(ROOT)) for p in test_files() if known.get(_name(p), _NOTHING).digest != _digest(p)]
+    return [_name(p) for p in test_files() if known.get(_name(p), _NOTHING).digest != _digest(p)]
+
+
+def find_reach(*, until: float, workers: int = 2) -> bool:
+    """Run those that are not noted, some in each process, `workers` side by side; begin none after `until`
+    (`time.monotonic`). Whether all were begun; those that could not be noted are named."""
+    left = not_noted()
     parts = [left[n : n + _FILES_AT_ONCE] for n in range(0, len(left), _FILES_AT_ONCE)]
-    running: list[subprocess.Popen[bytes]] = []
-    print(f"{len(left)} files of tests are run once, to see what they run", flush=True)
-    while parts or running:
-        while parts and len(running) < workers:
-            command = [sys.executable, "-m", "tests.mutants.reach", str(REACH), *parts.pop(0)]
-            running.append(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL))
-        time.sleep(1)
-        running = [process for process in running if process.poll() is None]
+
+    def run(part: list[str]) -> bool:
+        if time.monotonic() > until:
+            return False
+        command = [sys.executable, "-m", "tests.mutants.reach", str(REACH), *part]
+        subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
+        return True
+
+    begun = 0
+    with ThreadPoolExecutor(workers) as pool:
+        for part, ended in zip(parts, pool.map(run, parts), strict=True):
+            begun += len(part) if ended else 0
+            print(f"what tests run: {begun} of {len(left)} files of tests were looked at", flush=True)
+    if begun < len(left):
+        return False
+    if without := not_noted():
+        print(f"what these run is not known, `pytest` says why: {', '.join(without)}", flush=True)
+    return True
 
 
 _NOTHING = Ran("", "", 0.0, {})
@@ -120,8 +139,8 @@ class _Watch:
             {name: sorted(functions) for name, functions in sorted(found.items())},
         )
         self._noted.parent.mkdir(parents=True, exist_ok=True)
-        with self._noted.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({f: getattr(ran, f) for f in Ran.__slots__}) + "\n")
+        with self._noted.open("ab", buffering=0) as file:  # a line at once: others write beside us
+            file.write(f"{json.dumps({f: getattr(ran, f) for f in Ran.__slots__})}\n".encode())
         self._seen.clear()
 
     def pytest_sessionfinish(self) -> None:
@@ -129,9 +148,9 @@ class _Watch:
 
 
 if __name__ == "__main__":
-    noted, *files = sys.argv[1:]
-    if Path(noted).suffix != REACH.suffix:
-        sys.exit(f"usage: python -m tests.mutants.reach NOTES{REACH.suffix} TESTS…; {noted!r} are no notes")
+    noted, *files = sys.argv[1:] or [""]
+    if Path(noted).suffix != REACH.suffix or not files:
+        sys.exit(f"usage: python -m tests.mutants.reach NOTES{REACH.suffix} TESTS…")
     options = ["-q", "-W", "ignore", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:faulthandler"]
     options += ["-o", "addopts=--import-mode=importlib"]
     sys.exit(pytest.main([*options, *files], plugins=[_Watch(Path(noted))]))

@@ -130,11 +130,11 @@ def test_a_reason_is_kept_as_long_as_its_mutant_survives(tmp_path: Path) -> None
     }
 
 
-def test_every_survivor_has_a_reason_and_nearly_all_mutants_that_differ_are_killed() -> None:
+def test_every_survivor_has_a_reason_and_nearly_all_mutants_are_killed() -> None:
     known = read_account()
     assert set(known) <= set(modules())
     assert [f"{m}: {name}" for m, tried in known.items() for name, why in tried.survivors.items() if not why] == []
-    assert score(known.values()) >= 0.95
+    assert sum(t.killed for t in known.values()) >= 0.95 * sum(t.tried for t in known.values())
 
 
 def test_the_score_is_of_those_that_a_test_could_kill() -> None:
