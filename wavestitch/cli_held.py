@@ -33,6 +33,7 @@ from wavestitch.batch.results import Finished, Published
 from wavestitch.cli_reject import Reject, reject_kept
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stages import explain
+from wavestitch.write_once import disk_errors
 
 
 def held(
@@ -141,7 +142,8 @@ def _record(deployment: Deployment, stream: str, places: Sequence[str], into: Pa
         refuse_without_bytes(found, definition)
         if os.path.lexists(into):
             raise BadInput(f"{into} is there already; name a new file")
-        tables.held_payloads(head.held, {r.held.key for r in found}, into)
+        with disk_errors(f"writing {into}"):
+            tables.held_payloads(head.held, {r.held.key for r in found}, into)
     if as_json:
         rows = [(chunk_said(r.held, r.held.reason) | {"metadata": texts_said([r.held])}, r) for r in found]
         _print_json([said | {"without_bytes": r.without_bytes, "in_log": r.in_log} for said, r in rows])

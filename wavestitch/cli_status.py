@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from wavestitch import console, console_status
+from wavestitch import console_status
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.stream_facts import StreamFacts, stream_facts
 from wavestitch.batch.watch import freshness_to_json, room_to_json, watch_streams, watched_line, watched_to_json
+from wavestitch.contracts.quantities import clock
 from wavestitch.settings import stream_names
 from wavestitch.terminal import out
 
@@ -53,7 +54,7 @@ def _status_of(facts: StreamFacts) -> dict[str, Any]:
             "freshness": freshness_to_json(facts.room),
             "open": facts.open,
             "quarantined": facts.quarantined,
-            "watermark": console.clock(facts.head.watermark_ms) if facts.head.watermark_ms else "",
+            "watermark": clock(facts.head.watermark_ms) if facts.head.watermark_ms else "",
             "remarks": list(facts.remarks),
         }
     return found

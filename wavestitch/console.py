@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
@@ -18,7 +17,7 @@ from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.held_quota import said_of_places
 from wavestitch.contracts.past_cost import Forecast
-from wavestitch.contracts.quantities import Partition
+from wavestitch.contracts.quantities import Partition, clock
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.stages import Told
 from wavestitch.producers.send_report import SendReport
@@ -161,7 +160,7 @@ def show_batches(rows: Sequence[BatchRow]) -> None:
             str(r.sequence),
             str(r.generation),
             r.kind,
-            clock(r.committed_ms)[:-4] + "Z",
+            clock(r.committed_ms, "minutes"),
             r.plan_id[:8],
             str(r.counts.get("read", "")),
             *(str(f) for f in figures),
@@ -237,10 +236,6 @@ def _spans(offsets: Sequence[int], most: int = 8) -> str:
             runs.append([o, o])
     shown = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs[:most])
     return shown if len(runs) <= most else f"{shown}, … ({len(runs)} runs)"
-
-
-def clock(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def show_sent(report: SendReport) -> None:

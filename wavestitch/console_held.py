@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 
 from wavestitch.batch.held_decision import HeldPreview
 from wavestitch.batch.held_records import HeldRecord
@@ -13,6 +12,7 @@ from wavestitch.console import show_held, show_stages
 from wavestitch.contracts.belief import Belief
 from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import clock
 from wavestitch.contracts.stages import explain
 from wavestitch.contracts.stream import Stream
 from wavestitch.terminal import out
@@ -42,7 +42,7 @@ def show_waveform(one: HeldWaveform, stream: Stream) -> None:
     belief = Belief(stream)
     for h, state in zip(one.held, one.states, strict=True):
         c = h.chunk
-        when = datetime.fromtimestamp(c.timestamp_ms / 1000, UTC).isoformat()
+        when = clock(c.timestamp_ms, "milliseconds")
         out.print(f"  chunk {c.seq} of {c.count or '?'} at {c.partition}:{c.offset}, {c.length} bytes, {when}")
         out.print(f"    crc {c.crc:08x}, digest of the whole {c.digest or 'none'}, sha-256 {c.piece.hex()[:16]}…")
         out.print(f"    {state.value}: {h.evidence}")
@@ -54,7 +54,7 @@ def show_waveform(one: HeldWaveform, stream: Stream) -> None:
 def show_records(found: Sequence[HeldRecord]) -> None:
     for record in found:
         h, c = record.held, record.held.chunk
-        when = datetime.fromtimestamp(c.timestamp_ms / 1000, UTC).isoformat()
+        when = clock(c.timestamp_ms, "milliseconds")
         out.print(f"{c.place}: {h.reason.value}, {c.length} bytes, {when}", style="bold")
         out.print(f"  {h.evidence}; crc {c.crc:08x}, sha-256 {c.piece.hex()}")
         out.print(f"  {'held without its bytes' if record.without_bytes else 'held with its bytes'}; {record.in_log}")

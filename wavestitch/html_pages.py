@@ -6,7 +6,6 @@ for HTML. A template that names a value which it was not given is an error, neve
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from wavestitch.contracts.harmless import harmless
+from wavestitch.contracts.quantities import clock
 
 
 def render_page(template: str, **values: Any) -> str:
@@ -31,11 +31,9 @@ def number(value: int | None) -> Markup:
     return Markup("–" if value is None else f"{value:,}".replace(",", "&#8239;"))  # noqa: S704 - digits
 
 
-def clock(ms: int) -> str:
-    try:
-        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S") if ms else "–"
-    except (OverflowError, ValueError, OSError):
-        return f"{ms} ms"
+def clock_or_none(ms: int) -> str:
+    """A page says once that its times are UTC."""
+    return clock(ms).removesuffix("Z") if ms else "–"
 
 
 def sentence(text: str) -> Markup:
@@ -58,5 +56,5 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"number": number, "clock": clock, "sentence": sentence}
+    made.filters |= {"number": number, "clock": clock_or_none, "sentence": sentence}
     return made

@@ -30,16 +30,22 @@ HELD: list[tuple[str, int, bytes, Reason]] = [
 
 
 def held_rig(
-    folder: Path, held: Sequence[tuple[str, int, bytes, Reason]] = HELD, *, meta: bytes = metadata(T), count: int = 2
+    folder: Path,
+    held: Sequence[tuple[str, int, bytes, Reason]] = HELD,
+    *,
+    meta: bytes = metadata(T),
+    count: int = 2,
+    at: EpochMs = T,
 ) -> Rig:
-    """`held`: id, sequence number, bytes and reason of each chunk. `count`: of each waveform, as they say."""
+    """`held`: id, sequence number, bytes and reason of each chunk. `count`: of each waveform, as they say. `at`: the
+    first record's time."""
     rig = Rig(folder)
     base = rig.publish()
     letters = [letter(i, seq, value, meta=meta, count=count) for i, seq, value, _ in held]
-    landing = _land(folder / "l.arrow", letters)
+    landing = _land(folder / "l.arrow", letters, at)
     rows = []
     for n, (one, (_, _, _, reason)) in enumerate(zip(letters, held, strict=True)):
-        chunk = facts_of(_record(n, one), 0, n)._replace(carried=True, topic_id=TOPIC_ID)
+        chunk = facts_of(_record(n, one, at), 0, n)._replace(carried=True, topic_id=TOPIC_ID)
         rows.append(held_row(chunk, landing=landing, row=n, reason=reason, decision="dh", sequence=base.sequence + 1))
     mark = stage_held(rig.tables, base, rows)
     rig.record(rig.tables.commit(base, base.next(held=mark, decision="dh", watermark_ms=T), []))
@@ -47,15 +53,15 @@ def held_rig(
     return rig
 
 
-def _record(n: int, one: Letter) -> Record:
-    return Record(TOPIC_ID, Partition(0), Offset(n), T + n, *one)
+def _record(n: int, one: Letter, at: EpochMs = T) -> Record:
+    return Record(TOPIC_ID, Partition(0), Offset(n), at + n, *one)
 
 
-def _land(path: Path, letters: list[Letter]) -> Path:
+def _land(path: Path, letters: list[Letter], at: EpochMs = T) -> Path:
     """A landing file of valid chunks, in record batches as small as a reader's."""
     some = max(1, _BATCH_BYTES * len(letters) // (1 + sum(len(one.value or b"") for one in letters)))
     rows = [
-        {**facts_of(_record(n, one), 0, n)._asdict(), "payload": one.value, "meta_row": n % some}
+        {**facts_of(_record(n, one, at), 0, n)._asdict(), "payload": one.value, "meta_row": n % some}
         for n, one in enumerate(letters)
     ]
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, LANDING) as writer:

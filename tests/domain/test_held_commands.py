@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 
 from spark_apps.in_process import stitch_here
+from tests.builders.full_disk import largest_file
 from tests.builders.published_bytes import published_bytes
-from tests.domain.held_rig import ONE, OTHER, TWO, held_rig
+from tests.domain.held_rig import ONE, OTHER, TWO, T, held_rig
 from tests.domain.maintenance_rig import Rig
 from wavestitch import cli_held
 from wavestitch.batch import held_decision
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.cli import main
+from wavestitch.contracts.quantities import EpochMs
 
 
 class Shell:
@@ -57,8 +59,11 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    rig = held_rig(tmp_path)
-    monkeypatch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
+    return shell_of(held_rig(tmp_path), monkeypatch, capsys)
+
+
+def shell_of(rig: Rig, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    monkeypatch.setenv("WAVESTITCH_CONFIG", str(rig.folder / "wavestitch.toml"))
     monkeypatch.setenv("COLUMNS", "400")
     monkeypatch.setattr(Deployment, "log", rig.log)  # no broker is waited for
     return Shell(rig, monkeypatch, capsys)
@@ -90,7 +95,7 @@ class TestLooking:
     def test_one_waveform_is_shown_chunk_by_chunk_with_what_is_missing(self, shell: Shell) -> None:
         said = shell("show", "half")
         assert "half: 1 chunks, 2 bytes" in said
-        assert "chunk 0 of 2 at 0:3, 2 bytes, 2026-01-05T12:00:00.003000+00:00" in said
+        assert "chunk 0 of 2 at 0:3, 2 bytes, 2026-01-05 12:00:00.003Z" in said
         assert "1 of 2 chunks here; missing: 1" in said
         (one,) = shell.shown("show", "conflicting")
         assert [(c["seq"], c["offset"], c["held_for"]) for c in one["held"]] == [
@@ -98,6 +103,27 @@ class TestLooking:
             (1, 1, "conflict"),
             (1, 2, "conflict"),
         ]
+
+    def test_what_is_held_for_a_time_that_no_calendar_has_is_shown_with_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        microseconds = EpochMs(T * 1000)  # sent as milliseconds
+        shell = shell_of(held_rig(tmp_path, at=microseconds), monkeypatch, capsys)
+        for words in (["show", "half"], ["record", "0:3"]):
+            assert f"2 bytes, {microseconds + 3} ms" in shell(*words)
+            assert shell.code == 0
+
+    def test_a_record_whose_file_the_disk_refuses_is_told_of_and_nothing_of_it_stays(
+        self, shell: Shell, tmp_path: Path
+    ) -> None:
+        into = tmp_path / "there" / "record.arrow"
+        with largest_file(64):
+            said = shell.refused("record", "0:3", "--into", str(into))
+        assert f"Transient: writing {into} failed: " in said
+        assert "look after space and rights there" in said
+        assert list(into.parent.iterdir()) == []
+        shell("record", "0:3", "--into", str(into))
+        assert (shell.code, into.is_file()) == (0, True)
 
     @pytest.mark.parametrize(
         ("words", "says"),

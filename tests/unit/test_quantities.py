@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
+
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import Offset, Partition
+from wavestitch.contracts.quantities import Offset, Partition, clock
 from wavestitch.contracts.stop_rule import StopRule
 
 PARTITION, OFFSET, COUNT = Partition(3), Offset(7), 2
@@ -34,3 +36,21 @@ def test_what_is_built_on_ranges_tells_them_apart_too() -> None:
     assert known.get(OFFSET) is None  # type: ignore[call-overload]
     rule = StopRule(OffsetRange(PARTITION, OFFSET, Offset(9)), idle_seconds=1.0, now=0.0)
     assert not rule.admit(PARTITION)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        (1_767_614_400_003, "2026-01-05 12:00:00Z"),
+        (-1, "1969-12-31 23:59:59Z"),
+        (253_402_300_799_999, "9999-12-31 23:59:59Z"),
+        *((far, f"{far} ms") for far in (253_402_300_800_000, 1_767_614_400_000_000, (1 << 63) - 1, -(1 << 63))),
+    ],
+)
+def test_a_record_time_is_a_clock_s_or_where_no_calendar_has_it_that_number(at: int, said: str) -> None:
+    assert clock(at) == said
+
+
+def test_a_clock_says_as_much_as_is_wanted() -> None:
+    found = [clock(1_767_614_400_003, to) for to in ("minutes", "milliseconds")]
+    assert found == ["2026-01-05 12:00Z", "2026-01-05 12:00:00.003Z"]

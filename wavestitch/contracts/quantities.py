@@ -7,7 +7,7 @@ point of time is moved by `before` and `after`, and only `milliseconds` and `epo
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import NewType
+from typing import Literal, NewType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -50,6 +50,16 @@ def time_ns(moment: datetime) -> int:
     """Nanoseconds since the epoch of a time with a zone. Exact: a float has no room for those of this century."""
     # Against an epoch in UTC: between two times of one zone Python reckons by the clock on the wall.
     return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def clock(at: int, to: Literal["minutes", "seconds", "milliseconds"] = "seconds") -> str:
+    """A point of time in milliseconds, as people read it, in UTC. A record time is whatever its sender said: one in a
+    year that no calendar has is told as that number."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=at)
+    except OverflowError:
+        return f"{at} ms"
+    return f"{moment.replace(tzinfo=None).isoformat(' ', to)}Z"
 
 
 def following(generation: Generation) -> Generation:
