@@ -104,6 +104,21 @@ def test_a_list_goes_on_in_the_snapshot_that_it_began_in(tmp_path: Path, monkeyp
         list_published(rig.tables, Asked(), gone)
 
 
+def test_an_index_of_ids_that_is_made_between_two_pages_leaves_no_row_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(tmp_path)
+    for n in range(4):  # by its bounds each file may have the id
+        rig.publish(f"a{n}", f"z{n}", *(["m"] if n == 3 else []))
+    monkeypatch.setattr(published_rows, "PAGE_FILES", 2)
+    first = list_published(rig.tables, Asked("m"), None)
+    assert (first.rows, first.after is None) == ((), False)
+    rig.tables.published(["m"])  # as each batch does it
+    rest = list_published(rig.tables, Asked("m"), first.after)
+    assert [row["waveform_id"] for row in rest.rows] == ["m"]
+    assert list_published(rig.tables, Asked("m"), None).files == 1
+
+
 @pytest.mark.parametrize("said", ["yesterday", "2026-13-01", "0001-01-01T00:00+12:00", "\x00"])
 def test_a_time_that_is_none_is_said_on_the_page_with_the_form(rig: Rig, said: str) -> None:
     with pytest.raises(BadInput):

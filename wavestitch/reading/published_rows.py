@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pyiceberg.expressions import BooleanExpression
@@ -66,10 +67,13 @@ class Found:
 
 
 def list_published(tables: StreamTables, asked: Asked, begin: Place | None) -> PageOfRows:
-    """A page of those that are meant, newest files first; of an id that this host's index knows, its files alone."""
+    """A page of those that are meant, newest files first; of an id that this host's index knows, its files alone, where
+    these are the whole answer. A place to go on at counts the table's files: an index may come and go between pages."""
     table = _table(tables)
-    files = tables.files_with(table, [asked.waveform_id]) if asked.waveform_id else None
-    return page_of_rows(table, asked.condition(), begin=begin, most_rows=PAGE_ROWS, most_files=PAGE_FILES, files=files)
+    look = partial(page_of_rows, table, asked.condition(), begin=begin, most_rows=PAGE_ROWS, most_files=PAGE_FILES)
+    files = tables.files_with(table, [asked.waveform_id]) if asked.waveform_id and begin is None else None
+    page = None if files is None else look(files=files)
+    return look() if page is None or page.after is not None else page
 
 
 def find_published(tables: StreamTables, waveform_id: str, start_ns: int | None) -> Found | None:

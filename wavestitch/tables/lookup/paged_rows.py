@@ -57,15 +57,14 @@ def page_of_rows(
     files: Sequence[FileScanTask] | None = None,
 ) -> PageOfRows:
     """The next rows that meet `wanted`. `files`: those that can have some, of the table as it was loaded, where that is
-    known. Raises `Refused` where the snapshot that the page before was of has expired."""
+    known; `after` counts in them then. Raises `Refused` where the snapshot that the page before was of has expired."""
     current = table.metadata.current_snapshot_id
     if current is None:
         return PageOfRows((), 0, 0, None)
     at = begin or Place(current, 0, 0)
     if table.metadata.snapshot_by_id(at.snapshot_id) is None:
         raise Refused(f"snapshot {at.snapshot_id}, which this list began in, has expired meanwhile; begin it again")
-    known = files if files is not None and at.snapshot_id == current else None
-    tasks = files_to_read(table, wanted, snapshot_id=at.snapshot_id) if known is None else known
+    tasks = files_to_read(table, wanted, snapshot_id=at.snapshot_id) if files is None else files
     ordered = sorted(tasks, key=lambda task: _newest_first(table, task.file))
     found: list[Mapping[str, Any]] = []
     opened = 0
