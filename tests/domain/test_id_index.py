@@ -322,7 +322,7 @@ class TestDamage:
         blocked = tmp_path / "blocked"
         blocked.mkdir()
         (blocked / store_file(tmp_path).name).mkdir()  # not even root can write a file there
-        with pytest.raises(BadInput, match=r"cannot be written.*`cache`"):
+        with pytest.raises(BadInput, match=r"cannot be read or written.*`cache`"):
             StreamTables(settings, "ecg", id_index=IdIndex(blocked)).published(["a"])
 
     def test_a_folder_that_cannot_be_made_is_refused_by_name(self, tables, tmp_path, settings):

@@ -77,6 +77,15 @@ class TestOneStageThatFails:
         with pytest.raises(Terminal, match=r"compaction changed a row.*snapshots of ecg: not run"):
             raise_failures([report])
 
+    @pytest.mark.parametrize("apply", [False, True])
+    def test_who_may_not_look_at_the_landing_is_told_so_before_any_stage(self, rig, apply, tmp_path):
+        rig.publish("a")
+        nobody_may = str(tmp_path / ("n" * 300))  # such a name is refused to root, too
+        config = str(tmp_path / "wavestitch.toml")
+        rig.read_settings({"WAVESTITCH_CONFIG": config, "WAVESTITCH_LANDING": nobody_may})
+        with pytest.raises(Transient, match=r"what the stream takes up failed: .*; look after space and rights"):
+            maintain_stream(rig.deployment, STREAM, apply=apply)
+
     def test_where_all_went_well_nothing_is_raised(self, rig):
         rig.publish("a")
         raise_failures([rig.maintain()])

@@ -45,6 +45,14 @@ def test_ids_may_be_whatever_can_be_read_once(ecg: OpenStream, tmp_path: Path, *
     assert [one.waveform_id for one in ecg.export(tmp_path / "files", "npz", ids=iter(named))] == named
 
 
+def test_ids_are_read_by_whoever_may_not_look_at_the_index_of_them(ecg: OpenStream, tmp_path: Path) -> None:
+    publish(ecg, row("a", 0), row("b", 10))
+    nobody_may = str(tmp_path / ("n" * 300))  # such a name is refused to root, too
+    settings = {"WAVESTITCH_CONFIG": str(tmp_path / "wavestitch.toml"), "WAVESTITCH_CACHE": nobody_may}
+    elsewhere = wavestitch.open("ecg", load_settings(settings))
+    assert ids(elsewhere.waveforms(ids=["b"])) == ["b"]
+
+
 @pytest.mark.parametrize(
     ("asked", "why"),
     [

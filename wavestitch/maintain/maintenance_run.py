@@ -23,6 +23,7 @@ from wavestitch.tables.access.reading import reading
 from wavestitch.tables.history.heads import walk_heads
 from wavestitch.tables.maintenance.table_state import describe_table
 from wavestitch.tables.stream_tables import StreamTables
+from wavestitch.write_once import disk_errors
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ def look_at_batches(run: MaintenanceRun) -> Batches:
     )
 
 
+@disk_errors("looking at what the stream takes up")
 def footprint(run: MaintenanceRun) -> Footprint:
     """What the stream takes up now."""
     states = {}

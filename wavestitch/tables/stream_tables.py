@@ -186,10 +186,11 @@ class StreamTables:
     def files_with(self, table: Table, ids: Collection[str]) -> list[FileScanTask] | None:
         """The files of published waveforms that may have these, by the index that batches keep on this host; None
         where there is none, or it is not the reader's to use: then the files' bounds are all that is known."""
-        if self._id_index is None or not self._id_index.is_there(table):
+        if self._id_index is None:
             return None
         with suppress(BadInput, Transient):
-            return [found.task for found in self._id_index.tasks_of(table, ids)]
+            if self._id_index.is_there(table):
+                return [found.task for found in self._id_index.tasks_of(table, ids)]
         return None
 
     def days_added(self, snapshot_id: int) -> list[str]:

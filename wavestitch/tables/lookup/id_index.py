@@ -89,15 +89,17 @@ class IdIndex:
         return self._asked(table, _Kind("waveform_id"), None, partial(_live_of, names=names)) or set()
 
     def is_there(self, table: Table, *, column: str = "waveform_id") -> bool:
-        """Whether this host has one already: making it reads the ids of the whole table."""
-        return self._store_of(table, _Kind(column))[0].exists()
+        """Whether this host has one already: making it reads the ids of the whole table. Raises as `files_of`."""
+        path = self._store_of(table, _Kind(column))[0]
+        with _usable(path):
+            return path.exists()
 
     def prune(
         self, table: Table, *, apply: bool = True, column: str = "waveform_id", without: Collection[str] = ()
     ) -> int:
         """How many files are known that no retained snapshot names any more, and with `apply` forgotten."""
         path, identity = self._store_of(table, _Kind(column, frozenset(without)))
-        if not path.exists():
+        if not self.is_there(table, column=column):
             return 0
         named = {_part(m) for s in table.metadata.snapshots for m in _manifests(table, s.snapshot_id)}
         try:
@@ -300,8 +302,8 @@ def _usable(path: Path) -> Iterator[None]:
             sqlite3.SQLITE_PERM,
         ):
             raise BadInput(
-                f"the index of ids {path} cannot be written ({error}); let the settings' `cache` name a folder of this "
-                "host that can be"
+                f"the index of ids {path} cannot be read or written ({error}); let the settings' `cache` name a folder "
+                "of this host that can be"
             ) from error
         raise Transient(
             f"the index of ids {path} cannot be used ({error}); try again. It can be deleted at any time, and is made "
@@ -310,5 +312,6 @@ def _usable(path: Path) -> Iterator[None]:
 
 
 def _remove(path: Path) -> None:
-    for ending in ("", "-journal", "-wal", "-shm"):
-        path.with_name(path.name + ending).unlink(missing_ok=True)
+    with _usable(path):
+        for ending in ("", "-journal", "-wal", "-shm"):
+            path.with_name(path.name + ending).unlink(missing_ok=True)
