@@ -136,7 +136,7 @@ def test_what_was_rejected_is_done_by_nobody_and_the_first_word_counts() -> None
     assert positions(bench) == {0: 3}, "of others nothing was said"
 
 
-def test_a_preview_that_is_too_old_is_done_by_nobody() -> None:
+def test_a_preview_that_is_too_old_or_of_a_clock_far_ahead_is_done_by_nobody() -> None:
     bench = bench_with(4)
     ingest(bench)
     found = preview(bench, "earliest")
@@ -144,6 +144,9 @@ def test_a_preview_that_is_too_old_is_done_by_nobody() -> None:
     late = FakeEdges(bench, STREAM, START_MS + 60_000 + week + 1, Carrying())
     with pytest.raises(Refused, match=r"older than 604800 s \(\[maintain\] previews\)"):
         apply_preview(late, found, by="bob")
+    early = FakeEdges(bench, STREAM, START_MS + 60_000 - week - 1, Carrying())
+    with pytest.raises(Refused, match=r"of 2026-01-05 12:01:00Z, which is ahead of this clock by more than 604800 s"):
+        apply_preview(early, found, by="bob")
     assert positions(bench) == {0: 4}
     apply_preview(FakeEdges(bench, STREAM, START_MS + 60_000 + week, Carrying()), found, by="bob")
     assert positions(bench) == {0: 0}

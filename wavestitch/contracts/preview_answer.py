@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.plain_text import harmless
-from wavestitch.contracts.quantities import EpochMs, Seconds, before, milliseconds
+from wavestitch.contracts.quantities import EpochMs, Seconds, apart, clock, milliseconds
 from wavestitch.contracts.versioned import Versioned
 
 
@@ -30,8 +30,11 @@ def refuse_dead(stream: str, *, made_ms: EpochMs, now: EpochMs, holds: Seconds, 
             f"stream {stream}: this preview was rejected by {harmless(rejected.who)}{why}, which stands. Nothing was "
             "changed; preview it again"
         )
-    if made_ms < before(now, milliseconds(holds)):
+    # A clock that was ahead makes none that holds for longer than until that time, and as long again.
+    if apart(made_ms, now) > milliseconds(holds):
+        ahead = f"is of {clock(made_ms)}, which is ahead of this clock by more than"
+        told = "is older than" if made_ms < now else ahead
         raise Refused(
-            f"stream {stream}: this preview is older than {holds} s ([maintain] previews), and the stream may be "
-            "another by now. Nothing was changed; preview it again"
+            f"stream {stream}: this preview {told} {holds} s ([maintain] previews), and the stream may be another by "
+            "now. Nothing was changed; preview it again"
         )
