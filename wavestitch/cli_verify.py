@@ -5,6 +5,7 @@ make of it? Read, stitched, validated again; nothing published.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -98,19 +99,25 @@ def _looked(
 
 
 def _refuse_over(into: Path | None) -> None:
-    if into is not None and into.exists():
+    if into is not None and os.path.lexists(into):
         raise BadInput(f"{into} exists; name another file with --into")
 
 
+def _keep(report: dict[str, Any], into: Path) -> None:
+    with disk_errors("writing the report"):
+        kept = write_first(into, json.dumps(report, indent=1) + "\n")
+    if not kept:
+        raise BadInput(f"{into} was made by another meanwhile and stays; the report is in no file: name another --into")
+
+
 def _report(found: dict[str, Any], into: Path | None, as_json: bool, *, show: Callable[[], None]) -> None:
+    if not as_json:
+        show()
     if into is not None:
-        with disk_errors("writing the report"):
-            write_first(into, json.dumps(found, indent=1) + "\n")
+        _keep(found, into)
     if as_json:
         print(json.dumps(found, indent=1))
-    else:
-        show()
-        if into is not None:
-            terminal.out.print(f"the whole report is in {into}")
+    elif into is not None:
+        terminal.out.print(f"the whole report is in {into}")
     if found["exit_code"]:
         raise typer.Exit(found["exit_code"])

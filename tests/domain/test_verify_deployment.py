@@ -25,11 +25,12 @@ from tests.hostile.landed_deployment import (
 )
 from tests.stack.airflow_home import load_dags, make_database, prepare_airflow
 from tests.stack.dag_lab import run_here
-from wavestitch import cli
+from wavestitch import cli, cli_verify
 from wavestitch.batch import comparing_edges
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.comparing_edges import VerifyingEdges
 from wavestitch.batch.verify import Verified, VerifyRequest, verify_range
+from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.stream import Stream
@@ -209,6 +210,9 @@ def test_the_command_says_it_in_its_exit_code_in_a_table_as_json_and_in_a_report
     assert "the table says what the log says: 4 same" in " ".join(capsys.readouterr().out.split())
     assert json.loads(report.read_text())["counts"]["same"] == 4
     assert command("--into", str(report)) == 2
+    nowhere = whole.folder / "link.json"
+    nowhere.symlink_to(whole.folder / "nothing")
+    assert command("--into", str(nowhere)) == 2
     assert command("--offsets", "0:0-4", "--batch", "beef") == 2
     memory(whole).retain_from(1, 3)
     assert command("--offsets", "0:0-4,1:0-4") == 7
@@ -218,6 +222,18 @@ def test_the_command_says_it_in_its_exit_code_in_a_table_as_json_and_in_a_report
     said = json.loads(capsys.readouterr().out)
     assert (said["exit_code"], said["counts"]["differs"], said["counts"]["same"]) == (6, 1, 1)
     assert said["waveforms"][0]["columns"] == ["units"]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_report_whose_file_another_made_meanwhile_is_not_said_to_be_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, as_json: bool
+) -> None:
+    into, shown = tmp_path / "report.json", list[str]()
+    into.write_text("another's")
+    with pytest.raises(BadInput, match=f"{into} was made by another meanwhile and stays; the report is in no file"):
+        cli_verify._report({"exit_code": 0}, into, as_json, show=lambda: shown.append("what was found"))
+    assert (into.read_text(), capsys.readouterr().out) == ("another's", "")
+    assert shown == ([] if as_json else ["what was found"])
 
 
 def test_the_dag_says_the_same_and_fails_where_they_differ(in_this_process: DeploymentRig) -> None:
