@@ -24,6 +24,7 @@ from tests.security.hostile_names import PATHS
 from wavestitch.contracts.errors import Altered, BadInput, Refused, Transient
 from wavestitch.contracts.sample_types import FORMAT_DTYPES
 from wavestitch.reading import export
+from wavestitch.reading.edf_layout import DataRecords, data_records
 from wavestitch.reading.exactness import EXACT, FORMATS, Format, Row, Rule, broken_rule
 from wavestitch.reading.export import check_rows, export_name, file_format, write_files
 from wavestitch.reading.formats.file_format import FileFormat
@@ -266,6 +267,18 @@ def test_what_edf_takes_it_takes_whatever_the_names_lengths(tmp_path: Path, rate
             assert broken_rule(each.row, "edf") is None
         same_as_sent(late, "edf", write(late, "edf", tmp_path / f"late{n}"))
         same_as_sent(one, "edf", write(one, "edf", tmp_path / f"one{n}"))
+
+
+@pytest.mark.parametrize(("rate", "count"), [(1.0, 36_000), (1.0, 36_007), (0.5, 36_000), (360.0, 36_000)])
+def test_what_edf_says_beside_the_samples_takes_little_room(tmp_path: Path, rate: float, count: int) -> None:
+    one = make_waveform(np.arange(count) % 99, sampling_rate_hz=rate)
+    path = write(one, "edf", tmp_path)
+    same_as_sent(one, "edf", path)
+    assert path.stat().st_size < 1.1 * one.samples.nbytes
+
+
+def test_where_a_second_has_many_samples_a_data_record_of_edf_lasts_one() -> None:
+    assert data_records(480_000, 8000.0, beside=300) == DataRecords(8000, 1.0)
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o077])

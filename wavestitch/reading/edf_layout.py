@@ -18,6 +18,8 @@ _LEAST, _MOST = -(2**15), 2**15 - 1
 _RECORD_SAMPLES = 30_720
 """EDF asks for data records of 61,440 bytes at most."""
 _MOST_RECORDS = 10**8 - 1
+_BESIDE = 10
+"""A data record of a second, which EDF recommends, has so many times what annotations take beside its samples."""
 
 
 class Calibration(NamedTuple):
@@ -60,15 +62,20 @@ def gain_and_baseline(found: Calibration) -> tuple[float, float]:
     return float(gain), float(first - low * gain)
 
 
-def data_records(samples: int, rate_hz: float) -> DataRecords | None:
-    """Equal data records that hold so many samples at this rate exactly; a second each, or else the longest that are
-    not too long. None where there are none."""
+def data_records(samples: int, rate_hz: float, *, beside: int = 0) -> DataRecords | None:
+    """Equal data records that hold so many samples at this rate exactly. None where there are none.
+
+    `beside`: room of so many samples that annotations take in each: where that is little, they last a second; else they
+    are the longest that EDF recommends, or, where even these would have less of samples than of it, the next longer."""
     rate = Fraction(_decimal(rate_hz))
     found = [r for each in _divisors(samples) if (r := _record(each, samples, rate)) is not None]
-    if not found:
-        return None
-    right = [r for r in found if r.samples <= _RECORD_SAMPLES] or [min(found)]
-    return next((r for r in right if r.seconds == 1), max(right))
+    right = [r for r in found if r.samples <= _RECORD_SAMPLES]
+    second = next((r for r in right if r.seconds == 1 and r.samples >= _BESIDE * beside), None)
+    longest = max(right, default=None)
+    longer = min((r for r in found if r.samples > _RECORD_SAMPLES), default=None)
+    if longest is None or (longer is not None and longest.samples < beside):
+        return longer
+    return second or longest
 
 
 def _record(each: int, samples: int, rate: Fraction) -> DataRecords | None:

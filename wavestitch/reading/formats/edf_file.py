@@ -13,7 +13,6 @@ from edfio import Edf, EdfAnnotation, EdfSignal, Recording, read_edf
 from wavestitch.contracts.errors import BadInput
 from wavestitch.reading.edf_layout import (
     Calibration,
-    DataRecords,
     annotation_samples,
     calibration,
     data_records,
@@ -29,10 +28,14 @@ def _write(waveform: Waveform, path: Path, _name: str) -> None:
     samples = waveform.samples
     extremes = {"sample_min": samples.min(), "sample_max": samples.max()}
     scale = calibration({"adc_gain": waveform.gain, "baseline": waveform.baseline, **extremes})
-    records = data_records(len(samples), waveform.rate_hz)
+    start = _EPOCH + timedelta(microseconds=waveform.start_ns // 1000)
+    text = about_json(waveform)
+    beside = _around(start) + len(text)
+    records = data_records(len(samples), waveform.rate_hz, beside=math.ceil(beside / 2))
     if scale is None or records is None:
         raise BadInput(f"the samples of {waveform.id!r} are not those that its row speaks of")
-    start = _EPOCH + timedelta(microseconds=waveform.start_ns // 1000)
+    # With spaces behind it, so that the signal of annotations is of the length that the library asks for.
+    room = 2 * annotation_samples(math.ceil(beside / 2), len(samples), records)
     signal = EdfSignal.from_digital(
         np.ascontiguousarray(samples, np.int16),
         waveform.rate_hz,
@@ -46,18 +49,14 @@ def _write(waveform: Waveform, path: Path, _name: str) -> None:
         recording=Recording(startdate=start.date()),
         starttime=start.time(),
         data_record_duration=records.seconds,
-        annotations=[EdfAnnotation(0, None, _spaced(about_json(waveform), len(samples), records, start))],
+        annotations=[EdfAnnotation(0, None, text.ljust(room - _around(start)))],
     ).write(path)
 
 
-def _spaced(text: str, samples: int, records: DataRecords, start: datetime) -> str:
-    """With spaces behind it, so that the signal of annotations is of the length that the library asks for."""
-    # The first data record says when it begins, and then the text: the time, which is 0 or a fraction of a second, and
-    # three bytes around it, twice.
-    onset = np.format_float_positional(start.microsecond / 10**6, trim="-", sign=True)
-    beside = 2 * (len(onset) + 3)
-    least = math.ceil((beside + len(text)) / 2)
-    return text.ljust(2 * annotation_samples(least, samples, records) - beside)
+def _around(start: datetime) -> int:
+    """Bytes around the text of the annotation: the first data record says when it begins, and then the text. The time,
+    which is 0 or a fraction of a second, and three bytes around it, twice."""
+    return 2 * (len(np.format_float_positional(start.microsecond / 10**6, trim="-", sign=True)) + 3)
 
 
 def _from_within(physical: tuple[float, float]) -> tuple[float, float]:
