@@ -14,6 +14,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +27,8 @@ from wavestitch.contracts.errors import Altered, BadInput, Transient
 from wavestitch.modes import make_folder, open_new, sync_folder
 from wavestitch.plain_files import open_plain
 
+SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp")
+"""What a file in the making is called."""
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 _BLOCK = 1 << 20
 _ZEROS = memoryview(bytes(_BLOCK))
@@ -49,7 +52,7 @@ class DigestingFile:
         self._large = large
         self._behind = 0
         self._folder = folder
-        self.path = folder / f".{uuid.uuid4().hex}.tmp"
+        self.path = folder / scratch_name()
         self.closed = False
         self._hash = _begun(large=large)
         self._fd = open_new(self.path, os.O_RDWR | os.O_EXCL)
@@ -211,7 +214,7 @@ def write_digested(
 def scratch_file(folder: Path) -> Iterator[Path]:
     """A hidden name in `folder` for a file in the making; removed in the end, whatever happened."""
     make_folder(folder)
-    path = folder / f".{uuid.uuid4().hex}.tmp"
+    path = folder / scratch_name()
     # Made here, so that whoever writes it leaves its mode: for its owner and group, whatever else others may read.
     handle = open_new(path, os.O_WRONLY | os.O_EXCL)
     try:
@@ -222,11 +225,32 @@ def scratch_file(folder: Path) -> Iterator[Path]:
         path.unlink(missing_ok=True)
 
 
+def scratch_name() -> str:
+    return f".{uuid.uuid4().hex}.tmp"
+
+
 def _hold(handle: int) -> None:
     """As long as it is open: maintenance takes away what is old and not held. Where a file system knows no locks, the
     age alone protects what is being written."""
     with suppress(OSError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def is_held(path: Path) -> bool:
+    """Whether a living process has it; on a file system that knows no locks, nobody seems to."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return False
 
 
 def place_once(scratch: Path, target: Path) -> bool:

@@ -29,6 +29,7 @@ from wavestitch.reading.exactness import EXACT, FORMATS, Format, Row, Rule, brok
 from wavestitch.reading.export import check_rows, export_name, file_format, write_files
 from wavestitch.reading.formats.file_format import FileFormat
 from wavestitch.reading.waveform import Waveform
+from wavestitch.write_once import scratch_file
 
 # wfdb asks pandas for what goes some day.
 pytestmark = pytest.mark.filterwarnings("error", "ignore:The inplace keyword:DeprecationWarning")
@@ -193,19 +194,51 @@ def test_whatever_the_rules_let_through_is_read_back_as_it_was_sent(
 
 def test_what_is_there_is_never_replaced_and_an_unknown_format_or_nothing_at_all_is_refused(tmp_path: Path) -> None:
     one = make_waveform([1] * 360)
+    others = [make_waveform([1] * 359 + [2]), make_waveform([1] * 360, source="another")]
     for to in FORMATS:
         path = write(one, to, tmp_path)
-        before = {p: p.read_bytes() for p in [path, *path.rglob("*")] if p.is_file()}
+        before = {p: (p.read_bytes(), p.stat().st_ino) for p in [path, *path.rglob("*")] if p.is_file()}
         assert before
-        for act in (lambda f: write(one, f, tmp_path), lambda f: check_rows([one.row], to=f, into=tmp_path)):
-            with pytest.raises(BadInput, match="exists already, for waveform 'm1-0'; name another folder"):
-                act(to)
-        assert {p: p.read_bytes() for p in before} == before
+        assert check_rows([one.row], to=to, into=tmp_path) == {"m1-0"}
+        assert write(one, to, tmp_path) == path  # it is done
+        for other in others:
+            with pytest.raises(BadInput, match="exists already, for waveform 'm1-0', and is not what would be written"):
+                write(other, to, tmp_path)
+        assert {p: (p.read_bytes(), p.stat().st_ino) for p in before} == before
+        place = tmp_path / "moved" / path.name
+        place.parent.mkdir(exist_ok=True)
+        path.rename(place)
+        path.symlink_to(place)
+        with pytest.raises(BadInput, match="exists already"):
+            write(one, to, tmp_path)
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
     with pytest.raises(BadInput, match="no format 'mat'; known are mseed, wfdb, edf, hdf5, parquet, npz"):
         file_format("mat")
     with pytest.raises(BadInput, match="no published waveform is meant"):
         check_rows([], to="npz", into=tmp_path)
+
+
+@pytest.mark.parametrize("to", ["npz", "wfdb"])
+def test_what_a_killed_export_left_in_the_making_goes_with_the_next_and_what_others_hold_stays(
+    tmp_path: Path, to: Format
+) -> None:
+    killed = tmp_path / f".{'0' * 32}.tmp"
+    killed.write_bytes(b"half a file")
+    folder = tmp_path / f".{'1' * 32}.tmp"
+    folder.mkdir()
+    (folder / "half.dat").write_bytes(b"half")
+    strange = tmp_path / ".mine.tmp"
+    strange.write_bytes(b"")
+    with scratch_file(tmp_path) as held:
+        beside = write_files([make_waveform([1] * 360, waveform_id=name) for name in ("a", "b")], to=to, into=tmp_path)
+        next(beside)
+        assert [p.exists() for p in (killed, folder, strange, held)] == [False, False, True, True]
+        killed.write_bytes(b"of an export at work")
+        write(make_waveform([1] * 360), to, tmp_path)
+        assert killed.exists(), "another export is at work there"
+        list(beside)
+    write(make_waveform([1] * 360, waveform_id="c"), to, tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == [strange.name]
 
 
 @pytest.mark.parametrize("to", ["npz", "wfdb"])

@@ -216,8 +216,15 @@ def test_the_command_exports_what_is_asked_for_and_nothing_where_one_does_not_fi
     assert {Path(f) for f in files.values()} == set(into.iterdir())
     assert run("m1-0", "--to", "npz") == 0
     assert capsys.readouterr().out.rstrip().endswith(".npz: m1-0")
-    assert run("m1-0", "--to", "edf") == 2
-    assert "exists already, for waveform 'm1-0'" in capsys.readouterr().err
+    first, second = sorted(into.glob("*.edf"))
+    second.unlink()  # an export that was stopped goes on
+    assert run("--to", "edf", "--channel", "II", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["files"] == files
+    first.write_bytes(b"somebody's")
+    second.unlink()
+    assert run("--to", "edf", "--channel", "II") == 2
+    assert "exists already, for waveform 'm1-0', and is not what would be written" in capsys.readouterr().err
+    assert (first.read_bytes(), second.exists()) == (b"somebody's", False)
     assert run("unknown", "--to", "edf") == 2
     assert run("m1-0", "unknown", "--to", "hdf5") == 2
     assert "published waveform that is meant, e.g. 'unknown': leave" in " ".join(capsys.readouterr().err.split())

@@ -244,7 +244,6 @@ def test_whoever_reads_below_the_landing_or_the_docs_opens_plain_files_alone() -
     """By `wavestitch/plain_files.py`, or names it here with what it opens instead."""
     elsewhere = {
         "wavestitch/batch/comparing_edges.py": "a lock in a folder that it has just made",
-        "wavestitch/maintain/leftovers.py": "locks, by a descriptor that follows no link",
         "wavestitch/validation/docs.py": "a page that it writes, by a descriptor that follows no link",
         "wavestitch/ui/answer.py": "the package's own scripts",
         "spark_apps/loaded_code.py": "the package's own code",

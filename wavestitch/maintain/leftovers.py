@@ -7,7 +7,6 @@ for the whole age. What has another kind of name is not ours.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -24,8 +23,8 @@ from wavestitch.maintain.landing_folders import tree_size
 from wavestitch.maintain.maintenance_run import MaintenanceRun
 from wavestitch.payload_store import StoredBatch
 from wavestitch.plain_files import below
+from wavestitch.write_once import SCRATCH, is_held
 
-_SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _VERIFYING = re.compile(re.escape(VERIFYING) + "[0-9a-f]{16}")
 _SHOWN = 5
 
@@ -35,7 +34,7 @@ def clear_leftovers(run: MaintenanceRun) -> ActionReport:
     limit = before(run.now, milliseconds(run.limits.orphan_age))
     root = below(run.landing, run.stream)
     found = list(_scratch_files(root))
-    old = [f for f in found if f.modified_ms < limit and not _is_held(Path(f.path))]
+    old = [f for f in found if f.modified_ms < limit and not is_held(Path(f.path))]
     if run.apply:
         for file in old:
             Path(file.path).unlink(missing_ok=True)
@@ -92,29 +91,12 @@ def _dead_verifications(folder: Path, limit: EpochMs) -> list[Path]:
     """Those that have no process any more, and of whose files none was changed since."""
     found = [p for p in sorted(folder.glob(f"{VERIFYING}*")) if _VERIFYING.fullmatch(p.name) and not p.is_symlink()]
     old = [p for p in found if p.is_dir() and tree_size(p) == tree_size(p, changed_before=limit)]
-    return [p for p in old if not (os.path.lexists(p / LOCK) and _is_held(p / LOCK))]
+    return [p for p in old if not (os.path.lexists(p / LOCK) and is_held(p / LOCK))]
 
 
 def _scratch_files(folder: Path) -> Iterator[StoredFile]:
     for path in sorted(folder.rglob("*.tmp")):
         with suppress(FileNotFoundError):
             about = path.lstat()
-            if _SCRATCH.fullmatch(path.name) and stat.S_ISREG(about.st_mode):
+            if SCRATCH.fullmatch(path.name) and stat.S_ISREG(about.st_mode):
                 yield StoredFile(str(path), about.st_size, epoch_ms(about.st_mtime_ns))
-
-
-def _is_held(path: Path) -> bool:
-    """Whether a living process has it; on a file system that knows no locks, nobody seems to."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    except OSError:
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(handle)
-    return False

@@ -2,7 +2,8 @@
 
 Nothing is written before every waveform that is meant was found to fit the format (`exactness`) and to have a free
 name. A file is read back by the format's own library before it gets its name: samples bit by bit, rate, start, unit,
-gain, baseline and names are the table's, or there is no file. What is there is never replaced.
+gain, baseline and names are the table's, or there is no file. What is there is never replaced: it is done where it is,
+byte for byte, what would be written, so that an export that was stopped goes on when it is run again.
 
 An id is its producer's text and no path: a file's name is made of letters and digits of it, and its digest.
 Nothing that a process's threads share is set here: not its mask, nor which warnings are shown.
@@ -11,12 +12,13 @@ Nothing that a process's threads share is set here: not its mask, nor which warn
 from __future__ import annotations
 
 import errno
+import fcntl
+import filecmp
 import os
 import re
 import shutil
-import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -29,7 +31,16 @@ from wavestitch.reading.exactness import FORMATS, Format, refuse_inexact
 from wavestitch.reading.extras import extra
 from wavestitch.reading.formats.file_format import FileFormat, Found
 from wavestitch.reading.waveform import Waveform
-from wavestitch.write_once import digest_bytes, disk_errors, place_once, scratch_file, sync_file
+from wavestitch.write_once import (
+    SCRATCH,
+    digest_bytes,
+    disk_errors,
+    is_held,
+    place_once,
+    scratch_file,
+    scratch_name,
+    sync_file,
+)
 
 _MODULES: Mapping[Format, str] = {
     "mseed": "miniseed_file",
@@ -68,15 +79,16 @@ def export_name(waveform_id: str) -> str:
     return f"{readable}-{digest}" if readable else digest
 
 
-def check_rows(rows: Iterable[Mapping[str, Any]], *, to: Format, into: Path, ids: Collection[str] | None = None) -> int:
-    """How many waveforms there are to write. `ids`: those that were asked for by name. Raises `Refused` for the first
-    that does not fit, `BadInput` for the first whose name is taken, where there are none, or one of `ids` is not."""
-    suffix, count, missing = file_format(to).suffix, 0, set(ids or ())
+def check_rows(
+    rows: Iterable[Mapping[str, Any]], *, to: Format, into: Path, ids: Collection[str] | None = None
+) -> set[str]:
+    """The waveforms under whose names something is there already. `ids`: those that were asked for by name. Raises
+    `Refused` for the first that does not fit, `BadInput` where there are none, or one of `ids` is not."""
+    suffix, count, missing, there = file_format(to).suffix, 0, set(ids or ()), set[str]()
     for row in rows:
         refuse_inexact(row, to)
-        target = into / (export_name(row["waveform_id"]) + suffix)
-        if os.path.lexists(target):
-            raise _taken(target, row["waveform_id"])
+        if os.path.lexists(into / (export_name(row["waveform_id"]) + suffix)):
+            there.add(row["waveform_id"])
         count += 1
         missing.discard(row["waveform_id"])
     if missing and count:
@@ -86,15 +98,14 @@ def check_rows(rows: Iterable[Mapping[str, Any]], *, to: Format, into: Path, ids
         )
     if not count:
         raise BadInput("no published waveform is meant; `wavestitch waveforms STREAM` lists what there is")
-    return count
+    return there
 
 
 def write_files(waveforms: Iterable[Waveform], *, to: Format, into: Path) -> Iterator[Exported]:
-    """Write one after the other. Raises as `check_rows`, and `Altered` where a file is not read back as it was meant:
-    those before it stay."""
+    """Write one after the other. Raises as `check_rows`, `BadInput` for a name that something else has, and `Altered`
+    where a file is not read back as it was meant: those before it stay."""
     how = file_format(to)
-    with disk_errors(f"writing to {into}"):
-        make_folder(into)
+    with disk_errors(f"writing to {into}"), _exporting_to(make_folder(into)):
         for waveform in waveforms:
             refuse_inexact(waveform.row, to)
             name = export_name(waveform.id)
@@ -102,12 +113,38 @@ def write_files(waveforms: Iterable[Waveform], *, to: Format, into: Path) -> Ite
             yield Exported(waveform.id, write(waveform, how, into, name))
 
 
+@contextmanager
+def _exporting_to(into: Path) -> Iterator[None]:
+    """Beside other exports to this folder. One that is alone there takes away what killed ones left in the making.
+    Where a file system knows no locks that stays."""
+    handle = os.open(into, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _clear(into)
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _clear(into: Path) -> None:
+    for path in into.iterdir():
+        if SCRATCH.fullmatch(path.name) is None or path.is_symlink():
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.is_file() and not is_held(path):  # by who draws, or keeps a report, there
+            path.unlink()
+
+
 def _write_file(waveform: Waveform, how: FileFormat, into: Path, name: str) -> Path:
     target = into / (name + how.suffix)
     with scratch_file(into) as scratch:
         _write_proven(waveform, how, scratch, name)
         if not place_once(scratch, target):
-            raise _taken(target, waveform.id)
+            _refuse_other(scratch, target, waveform.id)
     return target
 
 
@@ -123,16 +160,16 @@ def _write_folder(waveform: Waveform, how: FileFormat, into: Path, name: str) ->
             # A folder's name cannot be linked; renaming fails where the name has a file, or a folder with anything in.
             scratch.rename(target)
         except OSError as error:
-            if error.errno in _TAKEN:
-                raise _taken(target, waveform.id) from None
-            raise
+            if error.errno not in _TAKEN:
+                raise
+            _refuse_other(scratch, target, waveform.id)
         sync_folder(into)
     return target
 
 
 @contextmanager
 def _scratch_folder(into: Path) -> Iterator[Path]:
-    path = make_folder(into / f".{uuid.uuid4().hex}.tmp")
+    path = make_folder(into / scratch_name())
     try:
         yield path
     finally:
@@ -175,5 +212,22 @@ def _compared(waveform: Waveform, found: Found) -> Iterator[tuple[str, bool]]:
     yield "names", (found.source, found.channel) == (waveform.source, waveform.channel)
 
 
-def _taken(target: Path, waveform_id: str) -> BadInput:
-    return BadInput(f"{target} exists already, for waveform {waveform_id!r}; name another folder, or move it away")
+def _refuse_other(made: Path, there: Path, waveform_id: str) -> None:
+    """Raises `BadInput` unless what is there is what was made now: an export that was stopped has left it."""
+    if not _is_same(made, there):
+        raise BadInput(
+            f"{there} exists already, for waveform {waveform_id!r}, and is not what would be written; name another "
+            "folder, or move it away"
+        )
+    sync_folder(there.parent)  # whoever made it may have been stopped before its name was durable
+
+
+def _is_same(made: Path, there: Path) -> bool:
+    """Byte for byte, and no link."""
+    if there.is_symlink():
+        return False
+    if made.is_file():
+        return there.is_file() and filecmp.cmp(made, there, shallow=False)
+    names = {path.name for path in made.iterdir()}
+    same = there.is_dir() and {path.name for path in there.iterdir()} == names
+    return same and all(_is_same(made / name, there / name) for name in names)

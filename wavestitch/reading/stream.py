@@ -101,13 +101,15 @@ class OpenStream:
         """Write a file for each waveform that `waveforms(**asked)` gives into a folder, and say where it is.
 
         `to`: mseed, wfdb, edf, hdf5, parquet or npz. Nothing is written before all of them are found to fit; each file
-        is read back before it gets its name. Raises `Refused` for a waveform that the format cannot carry exactly,
-        `BadInput` for a name that is taken, a library that is not installed, or where nothing is meant, by one of `ids`
-        alone, too.
+        is read back before it gets its name. Files that are there and are just what would be written are done, and come
+        first. Raises `Refused` for a waveform that the format cannot carry exactly, `BadInput` for a name that
+        something else has, a library that is not installed, or where nothing is meant, by one of `ids` alone, too.
         """
         wanted, table = want(**asked), self._table()
-        check_rows(self._listed(table, wanted), to=to, into=Path(into), ids=wanted.ids)
-        yield from write_files(_decoded(self._batches(table, wanted)), to=to, into=Path(into))
+        there = check_rows(self._listed(table, wanted), to=to, into=Path(into), ids=wanted.ids)
+        for done in (True, False) if there else (False,):
+            some = (w for w in _decoded(self._batches(table, wanted)) if (w.id in there) == done)
+            yield from write_files(some, to=to, into=Path(into))
 
     def series(
         self, source: str, start: Instant, end: Instant, *, channel: str | None = None, most: int = MOST_SAMPLES

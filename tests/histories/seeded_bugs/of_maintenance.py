@@ -22,7 +22,7 @@ def what_killed_readers_left_stays(patch: Patch) -> None:
 
 @shows(Kind.LOST, act="readers_leave_files")
 def a_file_that_somebody_is_at_work_on_is_taken_for_a_leftover(patch: Patch) -> None:
-    patch.setattr(leftovers, "_is_held", lambda _: False)
+    patch.setattr(leftovers, "is_held", lambda _: False)
 
 
 @shows(Kind.LOST, act="junk_expires")

@@ -8,7 +8,6 @@ put there is there whole or not at all, with the bytes that were staged, and nev
 from __future__ import annotations
 
 import stat
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,7 +28,7 @@ from wavestitch.contracts.warehouse import is_stored
 from wavestitch.plain_files import below
 from wavestitch.tables.access.file_marks import Marks
 from wavestitch.tables.commit.own_place import OwnPlace
-from wavestitch.write_once import digest_stream
+from wavestitch.write_once import digest_stream, scratch_name
 
 _DATA, _METADATA = "data", "metadata"
 _VERSION = ".metadata.json"
@@ -149,7 +148,7 @@ class StoreFiles:
         return replace(staged, path=final)
 
     def _send(self, staged: StagedFile, final: str) -> None:
-        scratch = f"{self.where[0]}/.{uuid.uuid4().hex}.tmp"
+        scratch = f"{self.where[0]}/{scratch_name()}"
         try:
             with pa.memory_map(staged.path) as source, self._store.open_output_stream(_key(scratch)) as sink:
                 sink.write(source.read_buffer())
