@@ -4,30 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.schedules.explore import Bounds, Scenario, Schedule
-from tests.schedules.odometer import Odometer
+from tests.schedules.schedule import Numbers, Scenario, Schedule
+from tests.schedules.state import LATE, SWITCH, Bounds
+from tests.schedules.watched import watched
 
 Befalls = tuple[str, str]
 """At which call, and what: `("tables.commit", "late")`."""
 
 
-class Along(Schedule):
-    """`befalls`: in this order, each at the next such call of the one whose turn it is. It takes as many switches,
-    faults and late requests as it names, and never ends early."""
-
-    def __init__(self, scenario: Scenario, befalls: Sequence[Befalls]) -> None:
-        words = [word for _, word in befalls]
-        switches, late = words.count("switch"), words.count("late")
-        super().__init__(
-            scenario, scenario.begin(), Bounds(switches, len(words) - switches - late, late), Odometer(), {}
-        )
-        self.befalls = list(befalls)
-
-    def _pick(self, ways: list[str]) -> str:
-        at = self.runs[self.turn].steps.at
-        if self.befalls and self.befalls[0][0] == at and self.befalls[0][1] in ways:
-            return self.befalls.pop(0)[1]
-        return ways[0]
-
-    def _prune(self) -> None:
-        """Nothing was seen before."""
+def play_along(scenario: Scenario, befalls: Sequence[Befalls]) -> Schedule:
+    """To its end. `befalls`: in this order, each at the next such call of the one whose turn it is. It takes as many
+    switches, faults and late requests as are named. Raises `AssertionError` where not all come about."""
+    words = [word for _, word in befalls]
+    switches, late = words.count(SWITCH), words.count(LATE)
+    bounds = Bounds(switches, len(words) - switches - late, late)
+    left = list(befalls)
+    with watched() as touched:
+        schedule = Schedule(scenario, scenario.begin(), bounds, Numbers(), touched)
+        while ways := schedule.state.ways:
+            at = schedule.state.actors[schedule.state.turn].at
+            comes = left and left[0][0] == at and left[0][1] in ways
+            schedule.go(left.pop(0)[1] if comes else ways[0])
+    assert not left, f"{left} did not come about: {schedule.way}"
+    return schedule

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from tests.code_digest import code_digest
 from tests.run_account import keep_run, read_run
-from tests.schedules.explore import Bounds, explore
+from tests.schedules.explore import explore
 from tests.schedules.scenarios import SCENARIOS
+from tests.schedules.state import Bounds
 
 ACCOUNT = Path(__file__).parent / "account.json"
 ONE_SWITCH = (Bounds(1, 0, 0),)

@@ -7,7 +7,7 @@ from typing import Any
 from tests.builders.ranges import span
 from tests.domain.protocol_machine import ProtocolMachine
 from tests.fakes.faults import under_way
-from tests.schedules.explore import Scenario
+from tests.schedules.schedule import Scenario
 from wavestitch.batch.held_decision import plan_held
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import PlanRequest

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.domain.protocol_machine import ProtocolMachine
+from tests.fakes.fake_tables import FakeTables
 from tests.histories.seeded_bugs.of_heads import (
     a_conflict_with_oneself_is_believed_and_cleaned_up_after,
     a_rewind_keeps_the_generation,
@@ -17,12 +18,14 @@ from tests.histories.seeded_bugs.of_heads import (
 from tests.histories.seeded_bugs.of_requests import (
     a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after,
 )
-from tests.schedules.along import Along
+from tests.schedules.along import play_along
 from tests.schedules.copied import copied
-from tests.schedules.explore import Bounds, Schedule, explore
-from tests.schedules.odometer import Odometer
+from tests.schedules.explore import Remembered, explore
 from tests.schedules.played import Played, already, play
 from tests.schedules.scenarios import SCENARIOS
+from tests.schedules.schedule import Numbers, Schedule
+from tests.schedules.state import Bounds, State
+from tests.schedules.watched import watched
 from tests.wrong_products import (
     a_conflict_after_two_commits_without_an_answer_is_taken_for_ones_own,
     a_preview_holds_in_every_generation,
@@ -40,30 +43,50 @@ ONE_FAULT = Bounds(0, 1, 0)
 ONE_LATE = Bounds(0, 0, 1)
 
 
-def test_an_odometer_shows_every_combination_once_also_where_questions_depend_on_answers() -> None:
-    odometer, seen = Odometer(), []
-    while odometer.turn():
-        first = odometer.choose(3)
-        seen.append((first, *(odometer.choose(2) for _ in range(first))))
-    assert seen == [(0,), (1, 0), (1, 1), (2, 0, 0), (2, 0, 1), (2, 1, 0), (2, 1, 1)]
-
-
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_what_is_played_in_a_copy_of_a_world_changes_nothing_in_it(name: str) -> None:
     scenario = SCENARIOS[name]
     begun = scenario.begin()
 
-    def played(machine: ProtocolMachine) -> tuple[bytes, list[bytes], bytes, list[str]]:
-        odometer = Odometer()
-        assert odometer.turn()
-        schedule = Schedule(scenario, machine, Bounds(0, 0, 0), odometer, {})
-        before = schedule.world()
-        schedule.play()
-        assert schedule.world() != before, "nothing was changed in the copy"
+    def played(machine: ProtocolMachine) -> tuple[State, State, list[str]]:
+        schedule = Schedule(scenario, machine, Bounds(0, 0, 0), Numbers(), touched)
+        before = schedule.state
+        while ways := schedule.state.ways:
+            schedule.go(ways[0])
+        assert schedule.state.world != before.world, "nothing was changed in the copy"
         schedule.check()
-        return before, schedule.saw, schedule.world(), schedule.way
+        return before, schedule.state, schedule.way
 
-    assert played(copied(begun)) == played(copied(begun)) == played(scenario.begin())
+    with watched() as touched:
+        assert played(copied(begun)) == played(copied(begun)) == played(scenario.begin())
+
+
+@pytest.mark.parametrize("bounds", [Bounds(2, 0, 0), Bounds(1, 1, 0), Bounds(1, 0, 1)])
+def test_what_is_remembered_of_steps_leads_where_the_product_leads(
+    bounds: Bounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who remembers nothing plays every schedule from its beginning."""
+    scenario = SCENARIOS["a rewind and an approval"]
+    remembered = explore(scenario, bounds)
+    monkeypatch.setattr(Remembered, "after", lambda *_: None)
+    played = explore(scenario, bounds)
+    assert (remembered.schedules, remembered.states) == (played.schedules, played.states)
+    assert remembered.left == played.left, "other worlds were left"
+    assert remembered.played < played.played
+
+
+def test_a_step_that_leads_elsewhere_than_before_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it follows from is not all known then: here the number of runs that there ever were."""
+    asked: list[None] = []
+    head = FakeTables.head
+
+    def odd(self: FakeTables) -> Any:
+        asked.append(None)
+        return head(self) if len(asked) % 5 else (head(self), head(self))[0]
+
+    monkeypatch.setattr(FakeTables, "head", odd)
+    with pytest.raises(RuntimeError, match="and led to"):
+        explore(SCENARIOS["a rewind and an approval"], Bounds(1, 1, 0))
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -156,14 +179,8 @@ def test_one_that_is_wrong_is_found_out_where_a_late_request_a_fault_and_a_switc
     together = [("tables.commit", "late"), ("tables.commit", "fail before"), ("tables.commit", "switch")]
     scenario = SCENARIOS["an ingest and a rewind"]
 
-    def played() -> Along:
-        schedule = Along(scenario, together)
-        schedule.play()
-        assert not schedule.befalls
-        return schedule
-
-    played().check()
+    play_along(scenario, together).check()
     a_conflict_after_two_commits_without_an_answer_is_taken_for_ones_own(monkeypatch)
-    found = played()
+    found = play_along(scenario, together)
     with pytest.raises(AssertionError, match="audit of head"):
         found.check()
