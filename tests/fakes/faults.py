@@ -117,9 +117,9 @@ class _Act:
         call = getattr(ours, "call", None)
         if fault is Fault.LATE and call is not None:
             steps.late.append(LateEffect(steps.name, self._name, call))
-            raise self._error(f"{self._name}: no answer; it may take effect later")
         if fault in (Fault.FAIL_BEFORE, Fault.CONFLICT, Fault.LATE):
-            raise self._error(f"{self._name}: injected before the effect")
+            # In the same words, whatever becomes of the effect: the caller cannot tell.
+            raise self._error(f"{self._name}: injected")
         return fault
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -128,7 +128,7 @@ class _Act:
         if self._fault is Fault.KILL_AFTER:
             raise Killed(self._name)
         if self._fault is Fault.FAIL_AFTER:
-            raise self._error(f"{self._name}: injected after the effect")
+            raise self._error(f"{self._name}: injected")
 
 
 class Steps:

@@ -25,7 +25,7 @@ def show(one: Played) -> None:
 def main(argv: Sequence[str]) -> int:
     ask = argparse.ArgumentParser(prog="python -m tests.schedules", description=__doc__)
     ask.add_argument("names", nargs="*", metavar="NAME")
-    ask.add_argument("--minutes", type=float, default=24 * 60.0, help="begin nothing later; the next call goes on")
+    ask.add_argument("--minutes", type=float, default=24 * 60.0, help="the next call goes on where this one stopped")
     options = ask.parse_args(argv)
     pairs = [name for name in SCENARIOS if any(word in name for word in options.names or [""])]
     left = play(pairs, WHOLE, until=time.monotonic() + options.minutes * 60, told=show)

@@ -12,9 +12,13 @@ and repaired by undisturbed ingests.
 
 from __future__ import annotations
 
+import pickle
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
 from typing import NamedTuple
 
 from tests.schedules.copied import copied
@@ -114,78 +118,119 @@ class Seen:
         return True
 
 
-class _Explorer:
-    """One of a scenario within bounds: goes deep first. `_words` lead to where `_playing` stands."""
+class _Player:
+    """Runs the product's code. `_words` lead to where `_playing` stands."""
 
-    def __init__(self, scenario: Scenario, bounds: Bounds, touched: Touched) -> None:
-        self.found = Found()
-        self._scenario, self._bounds = scenario, bounds
+    def __init__(self, scenario: Scenario, bounds: Bounds, touched: Touched, found: Found) -> None:
+        self._scenario, self._bounds, self._touched, self._found = scenario, bounds, touched, found
         self._begun = scenario.begin()
-        self._numbers, self._touched = Numbers(), touched
-        self._remembered, self._seen = Remembered(), Seen()
-        self._worlds: set[World] = set()
         self._playing: Schedule | None = None
         self._words: list[str] = []
 
-    def explore(self, most: int) -> Found:
-        words: list[str] = []
-        try:
-            first = self._played(words).state
-            under_way = [(first, iter(first.ways))]
-            while under_way and self.found.schedules < most:
-                state, ways = under_way[-1]
-                del words[len(under_way) - 1 :]
-                word = next(ways, None)
-                if word is None:
-                    under_way.pop()
-                    continue
-                words.append(word)
-                after = self._remembered.after(state, word) or self._played(words).state
-                if after.ways and self._seen.is_new(after):
-                    under_way.append((after, iter(after.ways)))
-                    continue
-                self.found.schedules += 1
-                if not after.ways:
-                    self._ended(after, words)
-        except AssertionError as broken:
-            self.found.violation, self.found.way = str(broken), self._playing.way if self._playing else []
-        finally:
-            self._stop()
-        self.found.states = len(self._seen)
-        return self.found
+    @property
+    def way(self) -> list[str]:
+        return self._playing.way if self._playing is not None else []
 
-    def _ended(self, state: State, words: Sequence[str]) -> None:
-        """The world that a schedule has left is checked, once."""
-        if state.world not in self._worlds:
-            self._worlds.add(state.world)
-            schedule = self._played(words)
-            self.found.left.add(world_of(schedule.machine))
-            schedule.check()
-            self._stop()
-
-    def _played(self, words: Sequence[str]) -> Schedule:
-        """The product's code, where these words lead; from where it stands, if that is on the way."""
+    def play(self, words: Sequence[str], numbers: Numbers, remembered: Remembered) -> Schedule:
+        """To where these words lead; from where it stands, if that is on the way."""
         if self._playing is None or list(words[: len(self._words)]) != self._words:
-            self._stop()
-            world = copied(self._begun)
-            self._playing = Schedule(self._scenario, world, self._bounds, self._numbers, self._touched)
-            self.found.played += 1
+            self.stop()
+            self._playing = Schedule(self._scenario, copied(self._begun), self._bounds, numbers, self._touched)
+            self._found.played += 1
         playing = self._playing
         for word in words[len(self._words) :]:
             before = playing.state
             self._words.append(word)
             playing.go(word)
-            self._remembered.note(before, word, playing.met, playing.state)
+            remembered.note(before, word, playing.met, playing.state)
         playing.untouched_is_unchanged()
         return playing
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
         if self._playing is not None:
             self._playing.stop()
         self._playing, self._words = None, []
 
 
+@dataclass
+class _Way:
+    """Where a schedule came to, and the ways that were not gone from there."""
+
+    state: State
+    left: list[str]
+
+
+class _Explorer:
+    """One of a scenario within bounds: goes deep first, and may be stopped, kept and gone on with."""
+
+    def __init__(self) -> None:
+        self.found = Found()
+        self._numbers, self._remembered, self._seen = Numbers(), Remembered(), Seen()
+        self._worlds: set[World] = set()
+        self._under_way: list[_Way] = []
+        self._words: list[str] = []
+
+    def explore(self, player: _Player, *, most: float = inf, until: float = inf) -> bool:
+        """Whether it was ended: all were gone, or `most`, or one breaks a guarantee."""
+        try:
+            if not self.found.schedules:
+                first = player.play([], self._numbers, self._remembered).state
+                self._under_way = [_Way(first, list(first.ways))]
+            while self._under_way and self.found.schedules < most:
+                self._go_on(player)
+                if time.monotonic() > until:
+                    return False
+        except AssertionError as broken:
+            self.found.violation, self.found.way = str(broken), player.way
+        finally:
+            player.stop()
+            self.found.states = len(self._seen)
+        return True
+
+    def _go_on(self, player: _Player) -> None:
+        at = self._under_way[-1]
+        del self._words[len(self._under_way) - 1 :]
+        if not at.left:
+            self._under_way.pop()
+            return
+        word = at.left.pop(0)
+        self._words.append(word)
+        after = self._remembered.after(at.state, word) or self._played(player).state
+        if after.ways and self._seen.is_new(after):
+            self._under_way.append(_Way(after, list(after.ways)))
+            return
+        self.found.schedules += 1
+        if not after.ways and after.world not in self._worlds:
+            self._worlds.add(after.world)
+            schedule = self._played(player)
+            self.found.left.add(world_of(schedule.machine))
+            schedule.check()
+            player.stop()
+
+    def _played(self, player: _Player) -> Schedule:
+        return player.play(self._words, self._numbers, self._remembered)
+
+
 def explore(scenario: Scenario, bounds: Bounds, *, most: int = 1_000_000_000) -> Found:
     """Every schedule within the bounds; ends with the first that breaks a guarantee, or after `most`."""
+    begun = _Explorer()
     with watched() as touched:
-        return _Explorer(scenario, bounds, touched).explore(most)
+        begun.explore(_Player(scenario, bounds, touched, begun.found), most=most)
+    return begun.found
+
+
+def explore_in_pieces(scenario: Scenario, bounds: Bounds, *, kept: Path, until: float) -> Found | None:
+    """None where it was `until` (`time.monotonic`) before all were gone: the next call goes on with what is `kept`,
+    which has to be of the same code."""
+    # Nobody but this has written there.
+    begun: _Explorer = pickle.loads(kept.read_bytes()) if kept.exists() else _Explorer()
+    with watched() as touched:
+        is_ended = begun.explore(_Player(scenario, bounds, touched, begun.found), until=until)
+    if is_ended:
+        kept.unlink(missing_ok=True)
+        return begun.found
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    scratch = kept.with_suffix(".new")
+    scratch.write_bytes(pickle.dumps(begun))
+    scratch.replace(kept)
+    return None

@@ -12,11 +12,13 @@ from pathlib import Path
 
 from tests.code_digest import code_digest
 from tests.run_account import keep_run, read_run
-from tests.schedules.explore import explore
+from tests.schedules.explore import explore_in_pieces
 from tests.schedules.scenarios import SCENARIOS
 from tests.schedules.state import Bounds
 
 ACCOUNT = Path(__file__).parent / "account.json"
+BEGUN = Path(__file__).resolve().parents[2] / ".wavestitch" / "schedules"
+"""What was begun and is not ended, by the digest of the code."""
 ONE_SWITCH = (Bounds(1, 0, 0),)
 WHOLE = (Bounds(2, 0, 0), Bounds(1, 1, 0), Bounds(1, 0, 1), Bounds(1, 1, 1), Bounds(2, 1, 1))
 """The last one has all others in it. They are played first because a wrong order shows sooner in them."""
@@ -57,11 +59,16 @@ def play(
     until: float,
     told: Callable[[Played], None],
     account: Path = ACCOUNT,
+    begun: Path = BEGUN,
 ) -> list[str]:
-    """Those that are not played yet; what is begun is ended. Gives what is left where the time was over first."""
+    """Those that are not played yet. Gives what is left where the time was over first: the next call goes on in the
+    midst of it."""
     while (left := to_play(pairs, bounds, account)) and time.monotonic() < until:
         pair, bound = left[0]
-        found = explore(SCENARIOS[pair], bound)
+        kept = begun / code_digest(_CODE) / f"{pair} {'-'.join(map(str, bound))}.pickle".replace(" ", "-")
+        found = explore_in_pieces(SCENARIOS[pair], bound, kept=kept, until=until)
+        if found is None:
+            break
         way = tuple(found.way) if found.violation else ()
         played = Played(pair, str(bound), found.schedules, found.states, found.worlds, found.violation, way)
         keep_run(account, code_digest(_CODE), {"played": [asdict(p) for p in (*already(account), played)]})

@@ -11,6 +11,7 @@ from tests.domain.running_machine import Run
 from tests.fakes.faults import Fault, Steps
 from tests.schedules.state import (
     ENDED,
+    FAIL,
     GOES_ON,
     LANDINGS,
     LATE,
@@ -89,7 +90,9 @@ class Schedule:
             else:
                 sent = self._advance(run, None if word == GOES_ON else Fault(word))
                 world = self._changed()
-                saw = self._numbers.of((before.actors[before.turn].saw, word, self.met))
+                # Who hears that a request failed cannot tell whether it is on its way.
+                heard = FAIL if word == LATE else word
+                saw = self._numbers.of((before.actors[before.turn].saw, heard, self.met))
                 actor = ENDED if run.steps.done else Actor(saw, run.steps.at)
                 self.state = before.advanced(word, actor, world, sent=sent)
         finally:

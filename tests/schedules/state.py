@@ -24,7 +24,7 @@ EFFECTS = frozenset(
     }
 )
 GOES_ON, SWITCH, NEVER, LAND, LAND_TWICE = "goes on", "switch", "never", "land", "land twice"
-LATE, KILL = Fault.LATE.value, Fault.KILL_BEFORE.value
+LATE, FAIL, KILL = Fault.LATE.value, Fault.FAIL_BEFORE.value, Fault.KILL_BEFORE.value
 LANDINGS = {NEVER: 0, LAND: 1, LAND_TWICE: 2}
 """How often a request that is on its way takes effect."""
 

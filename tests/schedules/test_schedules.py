@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,9 @@ from tests.histories.seeded_bugs.of_requests import (
 )
 from tests.schedules.along import play_along
 from tests.schedules.copied import copied
-from tests.schedules.explore import Remembered, explore
-from tests.schedules.played import Played, already, play
+from tests.schedules.explore import Remembered, explore, explore_in_pieces
+from tests.schedules.played import Played, already
+from tests.schedules.played import play as play_in_pieces
 from tests.schedules.scenarios import SCENARIOS
 from tests.schedules.schedule import Numbers, Schedule
 from tests.schedules.state import Bounds, State
@@ -75,6 +78,17 @@ def test_what_is_remembered_of_steps_leads_where_the_product_leads(
     assert remembered.played < played.played
 
 
+def test_schedules_that_are_gone_in_pieces_are_the_same(tmp_path: Path) -> None:
+    scenario, bounds, kept = SCENARIOS["a rewind and an approval"], Bounds(1, 1, 0), tmp_path / "kept.pickle"
+    pieces, found = 0, None
+    while found is None:
+        pieces, found = pieces + 1, explore_in_pieces(scenario, bounds, kept=kept, until=time.monotonic() + 0.05)
+    whole = explore(scenario, bounds)
+    assert pieces > 1
+    assert not kept.exists()
+    assert (found.schedules, found.states, found.left) == (whole.schedules, whole.states, whole.left)
+
+
 def test_a_step_that_leads_elsewhere_than_before_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it follows from is not all known then: here the number of runs that there ever were."""
     asked: list[None] = []
@@ -119,6 +133,7 @@ def test_no_schedule_in_which_a_request_takes_effect_late_breaks_a_guarantee() -
 def test_what_was_played_of_this_code_is_counted_and_not_played_again(tmp_path: Path) -> None:
     told: list[Played] = []
     account, alone = tmp_path / "account.json", [Bounds(0, 0, 0)]
+    play = partial(play_in_pieces, begun=tmp_path / "begun")
     assert play(["two ingests"], alone, until=0.0, told=told.append, account=account) == [f"two ingests, {alone[0]}"]
     assert play(["two ingests"], alone, until=float("inf"), told=told.append, account=account) == []
     assert already(account) == told
