@@ -167,13 +167,15 @@ class _Explorer:
         self.found = Found()
         self._numbers, self._remembered, self._seen = Numbers(), Remembered(), Seen()
         self._worlds: set[World] = set()
+        self._is_begun = False
         self._under_way: list[_Way] = []
         self._words: list[str] = []
 
     def explore(self, player: _Player, *, most: float = inf, until: float = inf) -> bool:
         """Whether it was ended: all were gone, or `most`, or one breaks a guarantee."""
         try:
-            if not self.found.schedules:
+            if not self._is_begun:
+                self._is_begun = True
                 first = player.play([], self._numbers, self._remembered).state
                 self._under_way = [_Way(first, list(first.ways))]
             while self._under_way and self.found.schedules < most:
