@@ -82,7 +82,7 @@ def try_module(module: str, *, most: int, until: float, again: bool = False) -> 
     sample = mutants[:most]
     left = [m for m in sample if m.name not in done]
     tests = chosen_tests(module, read_reach())
-    if left and not tests:
+    if left and not tests.tests:
         raise RuntimeError(f"{module}: no unit test and none of the domain runs anything of it in its own process")
     trial = Trial(module.removesuffix(".py").replace("/", "."), path, tests, kept.log)
     for mutant, killed in _in_time(trial.killed(left), until) if left else ():

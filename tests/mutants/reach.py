@@ -1,9 +1,9 @@
-"""Which functions of the product a file of tests runs, and the seconds that it takes.
+"""Which functions of the product each test runs, and the seconds that it takes.
 
-Told by running all files of unit and domain tests once, so that no table has to be kept of what belongs together. It
-stands in `.wavestitch/mutants`, a line for each file, and is made anew for files of tests that changed: where the
-product or a rig did, it may be out of date until it is deleted. What is run in another process is not seen: what starts
-a broker or a Spark is about something else, and a mutant lives in one process.
+Told by running the files of unit and domain tests once, and the histories that are made on purpose, so that no table
+has to be kept of what belongs together. It stands in `.wavestitch/mutants`, a line for each file, and is made anew for
+files of tests that changed: where the product or a rig did, it may be out of date until it is deleted. What is run in
+another process is not seen: what starts a broker or a Spark is about something else, and a mutant lives in one process.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -32,31 +33,58 @@ FOLDERS = (
 _FILES_AT_ONCE = 12
 
 
+_HISTORIES = "tests/histories/test_histories.py"
+
+
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """A file of tests as it was. `functions`: by file of the product, the qualified names."""
+class RanTest:
+    """A test that passes. `functions`: of the product, each `FILE:QUALIFIED NAME`; those of what its file or class has
+    set up for it, too."""
+
+    name: str
+    seconds: float
+    functions: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RanFile:
+    """A file of tests as it was."""
 
     file: str
     digest: str
-    seconds: float
-    functions: Mapping[str, Sequence[str]]
+    tests: Sequence[RanTest]
+
+    def to_json(self) -> str:
+        """Of each test its functions by number: most run the same ones."""
+        names = sorted(set().union(*(test.functions for test in self.tests)))
+        numbers = {name: n for n, name in enumerate(names)}
+        tests = [(t.name, t.seconds, sorted(numbers[f] for f in t.functions)) for t in self.tests]
+        return json.dumps([self.file, self.digest, names, tests])
+
+
+def _ran_file(line: str) -> RanFile:
+    file, digest, names, tests = json.loads(line)
+    return RanFile(
+        file, digest, [RanTest(name, seconds, frozenset(names[n] for n in some)) for name, seconds, some in tests]
+    )
 
 
 def test_files() -> list[Path]:
-    return [p for folder in ("unit", "domain") for p in sorted((ROOT / "tests" / folder).glob("test_*.py"))]
+    found = [p for folder in ("unit", "domain") for p in sorted((ROOT / "tests" / folder).glob("test_*.py"))]
+    return [*found, ROOT / _HISTORIES]
 
 
-def read_reach(path: Path = REACH) -> dict[str, Ran]:
+def read_reach(path: Path = REACH) -> dict[str, RanFile]:
     """By file of tests that is there, the last that was noted; also where it changed since."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    found = (Ran(**json.loads(line)) for line in lines if line.endswith("}"))
+    found = (_ran_file(line) for line in lines if line.endswith("]"))
     return {ran.file: ran for ran in found if (ROOT / ran.file).is_file()}
 
 
 def not_noted() -> list[str]:
     """Files of tests of which it is not noted what they run as they are now."""
-    known = read_reach()
-    return [_name(p) for p in test_files() if known.get(_name(p), _NOTHING).digest != _digest(p)]
+    known = {ran.file: ran.digest for ran in read_reach().values()}
+    return [_name(p) for p in test_files() if known.get(_name(p)) != _digest(p)]
 
 
 def find_reach(*, until: float, workers: int = 2) -> bool:
@@ -84,15 +112,19 @@ def find_reach(*, until: float, workers: int = 2) -> bool:
     return True
 
 
-_NOTHING = Ran("", "", 0.0, {})
-
-
 def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+@cache
+def _module(path: str) -> str:
+    """Of the product; empty for others."""
+    name = _name(Path(path)) if Path(path).is_relative_to(ROOT) else ""
+    return name if name.startswith(FOLDERS) else ""
 
 
 class _Watch:
@@ -102,7 +134,10 @@ class _Watch:
         self._noted = noted
         # By the code's number: to compare codes is slow, and one that is kept keeps its number.
         self._seen: dict[int, CodeType] = {}
-        self._file, self._began = "", 0.0
+        self._set_up: dict[object, dict[int, CodeType]] = {}
+        """By what is set up for more than one test, what ran for it."""
+        self._tests: dict[str, list[RanTest]] = defaultdict(list)
+        self._passes = False
 
     def _profile(self, frame: FrameType, event: str, _arg: object) -> None:
         if event == "call":
@@ -111,11 +146,18 @@ class _Watch:
                 self._seen[id(code)] = code
 
     @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Iterator[None]:
+        before, self._seen = self._seen, {}
+        try:
+            return (yield)
+        finally:
+            if fixturedef.scope != "function":
+                self._set_up[fixturedef] = self._seen
+            self._seen = before | self._seen
+
+    @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        file = str(item.path.relative_to(ROOT))
-        if file != self._file:
-            self.note()
-            self._file, self._began = file, time.monotonic()
+        began, self._passes, self._seen = time.monotonic(), True, {}
         threading.setprofile(self._profile)
         sys.setprofile(self._profile)
         try:
@@ -123,28 +165,27 @@ class _Watch:
         finally:
             sys.setprofile(None)
             threading.setprofile(None)  # type: ignore[arg-type]
+            info: Mapping[str, Sequence[object]] = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
+            for definition in (one for several in info.values() for one in several):
+                self._seen |= self._set_up.get(definition, {})
+            ran = RanTest(item.nodeid, round(time.monotonic() - began, 3), self._functions())
+            if self._passes and ran.functions:
+                self._tests[str(item.path.relative_to(ROOT))].append(ran)
 
-    def note(self) -> None:
-        if not self._file:
-            return
-        found: dict[str, set[str]] = defaultdict(set)
-        for code in self._seen.values():
-            path = Path(code.co_filename)
-            if path.is_relative_to(ROOT) and (name := _name(path)).startswith(FOLDERS) and code.co_name != "<module>":
-                found[name].add(code.co_qualname.partition(".<locals>")[0])
-        ran = Ran(
-            self._file,
-            _digest(ROOT / self._file),
-            round(time.monotonic() - self._began, 2),
-            {name: sorted(functions) for name, functions in sorted(found.items())},
-        )
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.outcome != "passed":
+            self._passes = False
+
+    def _functions(self) -> frozenset[str]:
+        ours = ((_module(code.co_filename), code) for code in self._seen.values() if code.co_name != "<module>")
+        return frozenset(f"{name}:{code.co_qualname.partition('.<locals>')[0]}" for name, code in ours if name)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         self._noted.parent.mkdir(parents=True, exist_ok=True)
-        with self._noted.open("ab", buffering=0) as file:  # a line at once: others write beside us
-            file.write(f"{json.dumps({f: getattr(ran, f) for f in Ran.__slots__})}\n".encode())
-        self._seen.clear()
-
-    def pytest_sessionfinish(self) -> None:
-        self.note()
+        for file in {str(item.path.relative_to(ROOT)) for item in session.items}:
+            line = RanFile(file, _digest(ROOT / file), self._tests[file]).to_json()
+            with self._noted.open("ab", buffering=0) as noted:  # a line at once: others write beside us
+                noted.write(f"{line}\n".encode())
 
 
 if __name__ == "__main__":

@@ -1,21 +1,18 @@
-"""Which modules are mutated, and which tests are tried on a module's mutants: those that run its functions.
+"""Which modules are mutated, and which tests are tried on a mutant: those that run the function that it is in.
 
-Of each function those files that run the least beside it are the closest, and those that run the most of its module
-know it best. Pure, but for the list of modules.
+Those that run the least beside it are the closest, and those that run the most of its module know it best. Pure, but
+for the list of modules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from tests.mutants.reach import FOLDERS, ROOT, Ran
+from tests.mutants.reach import FOLDERS, ROOT, RanFile, RanTest
 
-_CLOSEST, _BROADEST = 3, 3
-_MOST_SECONDS = 40.0
-_HISTORIES = (
-    "tests/histories/test_histories.py::test_what_is_done_on_purpose_shows_nothing_where_the_product_is_sound",
-)
-"""For what decides: they judge by the log and the tables alone."""
+_MOST_SECONDS = 12.0
+"""Of tests for each function; a single one may take longer."""
 
 
 def modules() -> list[str]:
@@ -23,21 +20,48 @@ def modules() -> list[str]:
     return [str(p.relative_to(ROOT)) for p in found]
 
 
-def chosen_tests(module: str, reach: Mapping[str, Ran]) -> tuple[str, ...]:
-    """Files of tests, and single ones; the quick first. Empty where none runs anything of it."""
-    about = [ran for ran in reach.values() if module in ran.functions and ran.seconds <= _MOST_SECONDS]
-    chosen: set[str] = set()
-    for function in {name for ran in about for name in ran.functions[module]}:
-        those = [ran for ran in about if function in ran.functions[module]]
-        chosen |= {ran.file for ran in sorted(those, key=_beside)[:_CLOSEST]}
-        chosen |= {ran.file for ran in sorted(those, key=lambda ran: _knows(ran, module))[:_BROADEST]}
-    histories = _HISTORIES if chosen and module.startswith(("wavestitch/contracts/", "wavestitch/batch/")) else ()
-    return (*sorted(chosen, key=lambda file: (reach[file].seconds, file)), *histories)
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """For a module. `by_function`: the tests of each function that is run, by its qualified name; `of_all`: for what
+    stands outside of functions, or in one that nothing runs."""
+
+    by_function: Mapping[str, tuple[str, ...]]
+    of_all: tuple[str, ...]
+
+    @property
+    def tests(self) -> set[str]:
+        return {*self.of_all, *(test for tests in self.by_function.values() for test in tests)}
+
+    def of(self, function: str) -> tuple[str, ...]:
+        """A function within one that is run is run by it."""
+        while function:
+            if function in self.by_function:
+                return self.by_function[function]
+            function = function.rpartition(".")[0]
+        return self.of_all
 
 
-def _beside(ran: Ran) -> tuple[int, float]:
-    return sum(map(len, ran.functions.values())), ran.seconds
+def chosen_tests(module: str, reach: Mapping[str, RanFile]) -> Chosen:
+    about: dict[RanTest, set[str]] = {}
+    for test in (test for ran in reach.values() for test in ran.tests):
+        functions = {name.partition(":")[2] for name in test.functions if name.startswith(f"{module}:")}
+        if functions:
+            about[test] = functions
+    names = sorted(set().union(*about.values()))
+    by_function = {name: _within(about, (t for t, some in about.items() if name in some)) for name in names}
+    return Chosen(by_function, _within(about, about))
 
 
-def _knows(ran: Ran, module: str) -> tuple[int, float]:
-    return -len(ran.functions[module]), ran.seconds
+def _within(about: Mapping[RanTest, set[str]], those: Iterable[RanTest]) -> tuple[str, ...]:
+    """The closest and the broadest in turns, as long as there is time."""
+    left = list(those)
+    closest = sorted(left, key=lambda test: (len(test.functions), test.seconds, test.name))
+    broadest = sorted(left, key=lambda test: (-len(about[test]), test.seconds, test.name))
+    seconds, found = 0.0, dict[str, None]()
+    for test in (test for pair in zip(closest, broadest, strict=True) for test in pair):
+        if test.name not in found and seconds + test.seconds <= _MOST_SECONDS:
+            seconds += test.seconds
+            found[test.name] = None
+    if not found and left:
+        found = {min(left, key=lambda test: test.seconds).name: None}
+    return tuple(found)

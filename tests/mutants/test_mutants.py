@@ -17,8 +17,8 @@ from tests.mutants.account import Tried, add_to_account, read_account, score
 from tests.mutants.mutant import Mutant, mutants_of
 from tests.mutants.operators import OURS, CatchNothing
 from tests.mutants.planting import loaded_functions, planted_in_functions
-from tests.mutants.reach import Ran, read_reach
-from tests.mutants.targets import chosen_tests, modules
+from tests.mutants.reach import RanFile, RanTest, read_reach
+from tests.mutants.targets import Chosen, chosen_tests, modules
 from tests.mutants.trial import Trial
 
 _PRODUCT = """
@@ -102,7 +102,9 @@ def test_of_each_mutant_a_trial_says_whether_a_test_fails_on_it(tmp_path: Path) 
     product, tests = tmp_path / "mutated_product.py", tmp_path / "test_mutated.py"
     product.write_text(_PRODUCT)
     tests.write_text(_TESTS.format(folder=str(tmp_path)))
-    trial = Trial("mutated_product", product, (str(tests), f"--rootdir={tmp_path}"), tmp_path / "log")
+    of_all = ("test_mutated.py::test_numbers_are_added",)
+    chosen = Chosen({"Counter": of_all}, of_all)
+    trial = Trial("mutated_product", product, chosen, tmp_path / "log", tmp_path)
     assert "mutated_product" not in sys.modules
     survive = {mutant.name for mutant, killed in trial.killed(mutants_of(_PRODUCT)) if not killed}
     assert survive == {
@@ -116,7 +118,8 @@ def test_of_each_mutant_a_trial_says_whether_a_test_fails_on_it(tmp_path: Path) 
 def test_a_trial_says_so_where_the_product_as_it_is_fails(tmp_path: Path) -> None:
     tests = tmp_path / "test_wrong.py"
     tests.write_text("def test_nothing_is_right():\n    assert False\n")
-    trial = Trial("nothing", tests, (str(tests), f"--rootdir={tmp_path}"), tmp_path / "log")
+    chosen = Chosen({}, ("test_wrong.py::test_nothing_is_right",))
+    trial = Trial("nothing", tests, chosen, tmp_path / "log", tmp_path)
     with pytest.raises(RuntimeError, match="fail on the product as it is"):
         list(trial.killed([Mutant("none", "")]))
 
@@ -143,38 +146,47 @@ def test_the_score_is_of_those_that_a_test_could_kill() -> None:
     assert score([]) == 1.0
 
 
-def ran(file: str, seconds: float, **functions: int) -> Ran:
-    """`functions`: how many of each module it runs, the first ones."""
-    return Ran(file, "", seconds, {f"consumers/{m}.py": [f"f{k}" for k in range(n)] for m, n in functions.items()})
+MODULE = "consumers/wanted.py"
 
 
-def test_of_each_function_the_closest_and_the_broadest_files_are_tried_and_the_quick_first() -> None:
-    reach = {
-        one.file: one
-        for one in (
-            *(ran(f"broad_{n}", 9.0 - n, wanted=5, other=20) for n in range(4)),
-            *(ran(f"beside_{n}", 0.5, wanted=1, other=n) for n in range(8)),
-            ran("close", 3.0, wanted=2),
-            ran("long", 900.0, wanted=9),
-            ran("other", 0.1, other=9),
-        )
-    }
-    found = chosen_tests("consumers/wanted.py", reach)
-    assert found == ("beside_0", "beside_1", "close", "broad_3", "broad_2", "broad_1")
-    assert chosen_tests("consumers/nobody.py", reach) == ()
+def ran(name: str, seconds: float, *functions: str, others: int = 0) -> RanTest:
+    """`functions`: of the module; `others`: how many of another one."""
+    ours = {f"{MODULE}:{f}" for f in functions}
+    return RanTest(name, seconds, frozenset(ours | {f"consumers/other.py:f{n}" for n in range(others)}))
 
 
-def test_what_decides_is_tried_on_histories_too() -> None:
-    one = Ran("tests/unit/test_a.py", "", 1.0, {"wavestitch/contracts/a.py": ["f"]})
-    first, histories = chosen_tests("wavestitch/contracts/a.py", {one.file: one})
-    assert first == one.file
-    assert (ROOT / histories.partition("::")[0]).is_file()
+def chosen_of(*tests: RanTest) -> Chosen:
+    return chosen_tests(MODULE, {"a": RanFile("a", "", tests)})
+
+
+def test_of_each_function_the_closest_and_the_broadest_tests_are_tried_as_long_as_there_is_time() -> None:
+    broad = [ran(f"broad {n}", 4.0 + n, "f", "g", others=20) for n in range(3)]
+    found = chosen_of(*broad, ran("close", 3.0, "f", others=1), ran("beside", 0.5, "f", others=9), ran("other", 0.1))
+    assert found.of("f") == ("close", "broad 0", "beside")
+    assert found.of("g") == ("broad 0", "broad 1")
+    assert found.of("f.inner") == found.of("f"), "a function within another one is run by it"
+    assert found.of("never_run") == found.of("module") == found.of_all == ("close", "broad 0", "beside")
+    assert found.tests == {"close", "beside", "broad 0", "broad 1"}
+
+
+def test_a_test_that_takes_longer_is_tried_where_there_is_no_other() -> None:
+    assert chosen_of(ran("long", 90.0, "f"), ran("longer", 91.0, "f"), ran("quick", 1.0, "g")).of("f") == ("long",)
+    assert chosen_of(ran("other", 1.0, others=3)).tests == set()
 
 
 def test_what_a_file_of_tests_runs_is_noted(tmp_path: Path) -> None:
     noted, file = tmp_path / "reach.jsonl", "tests/unit/test_holes.py"
     subprocess.run([sys.executable, "-m", "tests.mutants.reach", str(noted), file], cwd=ROOT, check=True, timeout=120)
     found = read_reach(noted)[file]
-    assert "HoleFinder.add" in found.functions["wavestitch/contracts/holes.py"]
-    assert set(found.functions) <= set(modules())
-    assert "consumers/landing.py" not in found.functions
+    functions = set().union(*(test.functions for test in found.tests))
+    assert "wavestitch/contracts/holes.py:HoleFinder.add" in functions
+    assert {name.partition(":")[0] for name in functions} <= set(modules())
+    assert not any(name.startswith("consumers/landing.py") for name in functions)
+
+
+def test_what_is_set_up_for_several_tests_is_run_by_each_of_them(tmp_path: Path) -> None:
+    noted, file = tmp_path / "reach.jsonl", "tests/domain/test_held_plot.py"
+    subprocess.run([sys.executable, "-m", "tests.mutants.reach", str(noted), file], cwd=ROOT, check=True, timeout=300)
+    tests = read_reach(noted)[file].tests
+    assert len(tests) > 5
+    assert all("wavestitch/contracts/batch_row.py:describe_head" in test.functions for test in tests)

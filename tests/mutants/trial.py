@@ -1,8 +1,8 @@
 """Tests run on one mutant after another, each in a child of its own that ends with the first failure.
 
-The tests are collected once, and each child begins with what was collected: a mutant costs what its tests take until
-one fails, and those that failed before go first, then the short ones. A mutant of what a module does as it is loaded
-is loaded anew.
+The tests are collected once, and each child begins with what was collected: a mutant costs what the tests of its
+function take until one fails, and those that failed before go first, then the short ones. A mutant of what a module
+does as it is loaded is loaded anew.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import os
 import resource
 import select
 import signal
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,10 +25,12 @@ from hypothesis import Phase, settings
 
 from tests.mutants.mutant import Mutant
 from tests.mutants.planting import loaded_functions, plant_before_import, planted_in_functions
+from tests.mutants.reach import ROOT
+from tests.mutants.targets import Chosen
 
-_SECONDS = 4
-"""Of a processor, beside twice what the tests take; of the clock ten times that: a mutant that ends later than that is
-found out by whoever waits."""
+_SECONDS = 10
+"""Of a processor, beside twice what the tests take, and for what they have set up together; of the clock ten times
+that: a mutant that ends later is found out by whoever waits."""
 _LOADING = 20.0
 _MOST_BYTES = 4 << 30
 _OPTIONS = (
@@ -41,12 +43,19 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A module, the tests that are about it, and where what the last of them printed is kept."""
+    """A module, the tests of each of its functions in files below `root`, and where what the last of them printed is
+    kept."""
 
     module: str
     path: Path
-    tests: tuple[str, ...]
+    tests: Chosen
     log: Path
+    root: Path = ROOT
+
+    @property
+    def arguments(self) -> list[str]:
+        files = sorted({test.partition("::")[0] for test in self.tests.tests})
+        return [*_OPTIONS, f"--rootdir={self.root}", *(str(self.root / file) for file in files)]
 
     def killed(self, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, bool]]:
         """Each mutant, and whether a test failed on it. Raises `RuntimeError` where they fail on the product as it
@@ -74,7 +83,7 @@ class Trial:
     def _loaded(self, mutant: Mutant) -> Callable[[Callable[[str], None]], int]:
         def run(say: Callable[[str], None]) -> int:
             plant_before_import(self.module, str(self.path), mutant.source)
-            return int(pytest.main([*_OPTIONS, *self.tests], plugins=[_FirstFailure()]))
+            return int(pytest.main(self.arguments, plugins=[_FirstFailure(set(self.tests.of_all))]))
 
         return run
 
@@ -136,7 +145,13 @@ class _Child:
 
 
 class _FirstFailure:
-    """A plugin of pytest's: what fails is not made smaller, nobody reads it."""
+    """A plugin of pytest's that runs these tests alone. What fails is not made smaller, nobody reads it."""
+
+    def __init__(self, tests: Set[str]) -> None:
+        self._wanted = tests
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [item for item in items if item.nodeid in self._wanted]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
@@ -148,10 +163,11 @@ class _Session(_FirstFailure):
     """A plugin of pytest's that runs what was collected once for each mutant, and says what came of it."""
 
     def __init__(self, trial: Trial, mutants: Sequence[Mutant], say: Callable[[str], None]) -> None:
+        super().__init__(trial.tests.tests)
         self._trial, self._mutants, self._say = trial, mutants, say
 
     def run(self) -> int:
-        return int(pytest.main([*_OPTIONS, *self._trial.tests], plugins=[self]))
+        return int(pytest.main(self._trial.arguments, plugins=[self]))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -162,7 +178,10 @@ class _Session(_FirstFailure):
         if child.fails():
             return True
         seconds = child.cpu_seconds
-        took = {name: duration for name, duration, _ in self._reported()}
+        took: dict[str, float] = defaultdict(float)
+        for name, duration, _ in self._reported():
+            took[name] += duration
+        items = {item.nodeid: item for item in session.items}
         self._say(f"tests\t{seconds}")
         loaded = loaded_functions(str(path))
         gc.freeze()  # nobody looks through all of this again, in child after child
@@ -171,8 +190,10 @@ class _Session(_FirstFailure):
             if plant is None:
                 self._say(f"load\t{mutant.name}")
                 continue
-            session.items.sort(key=lambda item: (-failed[item.nodeid], took.get(item.nodeid, 0.0)))
-            killed = self._child(session, plant, tests=seconds).fails()
+            session.items = [items[test] for test in self._trial.tests.of(mutant.function) if test in items]
+            session.items.sort(key=lambda item: (-failed[item.nodeid], took[item.nodeid]))
+            alone = sum(took[item.nodeid] for item in session.items)
+            killed = self._child(session, plant, tests=min(seconds, alone)).fails()
             failed.update(name for name, _, is_good in self._reported() if not is_good)
             self._say(f"{'killed' if killed else 'survived'}\t{mutant.name}")
         return True
@@ -190,12 +211,11 @@ class _Session(_FirstFailure):
         return _Child(self._trial.log, run, tests=tests)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "call" or report.failed:
-            with self._reports.open("a") as file:
-                file.write(json.dumps([report.nodeid, report.duration, not report.failed]) + "\n")
+        with self._reports.open("a") as file:
+            file.write(json.dumps([report.nodeid, report.duration, not report.failed]) + "\n")
 
     def _reported(self) -> list[tuple[str, float, bool]]:
-        """Of the last child: the tests that it ran, the seconds of each, and whether it passed."""
+        """Of the last child: of the tests that it ran each part, the seconds of it, and whether it passed."""
         lines = self._reports.read_text().splitlines() if self._reports.exists() else []
         return [json.loads(line) for line in lines if line.endswith("]")]
 
