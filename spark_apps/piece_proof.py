@@ -6,12 +6,12 @@ Decides nothing about what a CRC covers (`chunk_header`). Keeps I3.
 from __future__ import annotations
 
 from itertools import chain, repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from spark_apps.assignment import Assignment
+from spark_apps.assignment import Assignment, Ints
 from wavestitch.contracts.chunk_header import behind_sequence, crc32, crc_of_id
 
 
@@ -42,7 +42,9 @@ class PieceProof:
         new = (whose[1:] != whose[:-1]) | (count[1:] != count[:-1]) | (digest[1:] != digest[:-1])
         runs = np.flatnonzero(np.append(True, new))
         counts = [b"" if n < 0 else b"%d" % n for n in count[runs].tolist()]
-        tails = map(behind_sequence, counts, _raw(self._metas, whose[runs]), _raw(self._digests, digest[runs]))
+        # Texts once a waveform, tails one at a time: a count in every other piece makes as many runs as pieces.
+        metas = self._metas.slice(lo, hi - lo).to_pylist()
+        tails = map(behind_sequence, counts, (metas[w - lo] for w in whose[runs]), self._digests_of(digest[runs]))
         behind = chain.from_iterable(map(repeat, tails, np.diff(np.append(runs, end - begin)).tolist()))
         heads = map(crc_of_id, self._ids.slice(lo, hi - lo).to_pylist())
         before = chain.from_iterable(map(repeat, heads, sizes.tolist()))
@@ -52,7 +54,6 @@ class PieceProof:
         wrong = np.flatnonzero(np.array(seen, np.uint32) != crc)
         return OtherPiece(begin + int(wrong[0]), seen[wrong[0]]) if len(wrong) else None
 
-
-def _raw(texts: pa.Array, numbers: Any) -> list[bytes]:
-    """These texts; of a negative number, none."""
-    return [text or b"" for text in texts.take(pa.array(numbers, mask=numbers < 0)).to_pylist()]
+    def _digests_of(self, numbers: Ints) -> list[bytes]:
+        """Of a negative number, none."""
+        return [text or b"" for text in self._digests.take(pa.array(numbers, mask=numbers < 0)).to_pylist()]

@@ -17,6 +17,7 @@ import pytest
 from spark_apps.assignment import Assignment
 from spark_apps.piece_proof import OtherPiece, PieceProof
 from spark_apps.stitched_rows import from_metadata
+from tests.peak_memory import forget_peak, peak_rss
 from wavestitch.contracts.chunk_metadata import Metadata
 from wavestitch.contracts.metadata_columns import read_metadata
 from wavestitch.contracts.row_proof import FROM_METADATA
@@ -106,7 +107,8 @@ def test_the_range_in_units_is_that_of_its_ends(baseline: float, gain: float) ->
 
 
 IDS, METAS = ["a", "é", "c"], ['{"x":1}', '{"x":2}', '{"x":"ü"}']
-PIECES: list[tuple[int, int, int, str | None, bytes]] = [
+Piece = tuple[int, int, int, str | None, bytes]
+PIECES: list[Piece] = [
     # Of which waveform, its sequence number, count (-1: none), digest, bytes.
     (0, 0, 2, "d0", b"one"),
     (0, 1, -1, None, b"piece"),
@@ -117,22 +119,23 @@ PIECES: list[tuple[int, int, int, str | None, bytes]] = [
 ]
 
 
-def assigned(crcs: list[int]) -> Assignment:
-    digests = pa.array([d for *_, d, _ in PIECES], pa.string()).dictionary_encode()
+def assigned(crcs: list[int], sent: list[Piece] = PIECES, metas: list[str] = METAS) -> Assignment:
+    digests = pa.array([d for *_, d, _ in sent], pa.string()).dictionary_encode()
     pieces = {
-        "length": np.array([len(raw) for *_, raw in PIECES], np.int32),
-        "count": np.array([c for _, _, c, *_ in PIECES], np.int32),
+        "length": np.array([len(raw) for *_, raw in sent], np.int32),
+        "count": np.array([c for _, _, c, *_ in sent], np.int32),
         "crc": np.array(crcs, np.uint32),
         "digest": digests.indices.fill_null(-1).to_numpy(),
     }
-    first = np.array([0, 2, 3, 6])
-    nothing = pa.nulls(3, pa.string())
-    return Assignment(pa.array(IDS), pa.array(METAS), nothing, first, pieces, digests.dictionary, np.array([8, 5, 3]))
+    first = np.searchsorted([w for w, *_ in sent], range(len(metas) + 1))
+    sizes = np.array([sum(len(raw) for w, *_, raw in sent if w == n) for n in range(len(metas))])
+    nothing = pa.nulls(len(metas), pa.string())
+    return Assignment(pa.array(IDS[: len(metas)]), pa.array(metas), nothing, first, pieces, digests.dictionary, sizes)
 
 
-def crc_of(w: int, seq: int, count: int, digest: str | None, raw: bytes) -> int:
+def crc_of(w: int, seq: int, count: int, digest: str | None, raw: bytes, *, metas: list[str] = METAS) -> int:
     """By the chunk contract's words."""
-    parts = IDS[w], str(seq), "" if count < 0 else str(count), METAS[w], digest or ""
+    parts = IDS[w], str(seq), "" if count < 0 else str(count), metas[w], digest or ""
     return zlib.crc32(b"".join(part.encode() + b"\0" for part in parts) + raw)
 
 
@@ -147,6 +150,15 @@ def test_pieces_are_proven_whatever_each_says_and_the_first_other_one_is_named()
         assert PieceProof(assigned(wrong)).first_other(sent, 0, 3) == OtherPiece(n, right[n])
     last = PieceProof(assigned([*right[:-1], 0])).first_other(sent[8:], 1, 3)
     assert last == OtherPiece(5, right[5])
+
+
+def test_metadata_that_thousands_of_pieces_share_are_in_memory_once_whatever_else_these_say() -> None:
+    metas = [json.dumps({"x": "y" * (16 << 10)})]
+    sent: list[Piece] = [(0, n, -1 if n % 2 else 4096, None, b"ab") for n in range(4096)]
+    proof = PieceProof(assigned([crc_of(*piece, metas=metas) for piece in sent], sent, metas))
+    before = forget_peak()
+    assert proof.first_other(memoryview(b"ab" * len(sent)), 0, 1) is None
+    assert peak_rss() - before < 16 << 20  # 64 MiB, if each piece had its own
 
 
 GOES_WITHOUT = """
