@@ -12,10 +12,11 @@ import pytest
 from tests.builders.table_rows import facts, held_row, published_row, stage, write_landing
 from tests.domain.maintenance_rig import Rig
 from tests.domain.readers_beside import Readers
-from wavestitch.contracts.errors import WavestitchError
+from wavestitch.contracts.errors import Transient, WavestitchError
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.lookup import file_scans
 from wavestitch.tables.maintenance import put_together, small_files
+from wavestitch.tables.maintenance.verify_waveforms import verify_waveforms
 
 Patch = pytest.MonkeyPatch
 
@@ -72,6 +73,28 @@ def test_what_is_published_grows_for_every_reader_whatever_goes_on_beside(tmp_pa
     ends = story.readers.ends
     assert ends["whole"] > 0, ends
     assert ends["expired"] > 0, f"no snapshot went from under a reader: {ends}"
+
+
+def test_who_looks_at_rows_for_longer_than_their_snapshot_lives_is_told_so_and_of_no_damage(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    for n in range(3):
+        rig.publish(f"w{n}")
+    table, (pinned, _) = rig.tables.waveforms(), rig.tables.pinned_rows() or pytest.fail("nothing is there")
+    assert table is not None
+
+    def maintenance(rows: int, _size: int) -> None:
+        if rows == 1:
+            for _ in range(3):
+                rig.maintain(small_files=2)
+                rig.publish()
+
+    with pytest.raises(Transient, match="has expired meanwhile, and a file of it is gone: read again"):
+        verify_waveforms(table, progress=maintenance)
+    with pytest.raises(Transient, match="has expired meanwhile"):
+        list(pinned.faces(["w2"]))
+    again = rig.tables.waveforms()
+    assert again is not None
+    assert verify_waveforms(again).altered == ()
 
 
 # a product that shows readers something else

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyiceberg.table import Table
 
 from wavestitch.batch.deployment import Deployment
-from wavestitch.contracts.errors import Altered, BadInput, Refused, Transient
+from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.instant import Instant, instant_ns
 from wavestitch.contracts.rows import PUBLISHED_DOCS, published_schema
 from wavestitch.reading.exactness import Format
@@ -123,11 +123,11 @@ class OpenStream:
         begin, behind = instant_ns(start), instant_ns(end)
         # One that began before may reach into it.
         reaching = partial(read_batches, table, equal=wanted.equal, end_ns=behind, reaching_ns=begin)
-        rows = self._while_it_is_there(table, reaching(columns=LAID_OUT_BY))
+        rows = reaching(columns=LAID_OUT_BY)
         layout = lay_out((row for some in rows for row in some.to_pylist()), start_ns=begin, end_ns=behind, most=most)
         if layout is None:
             raise BadInput(f"stream {self.name} has nothing of source {source!r} between {start} and {end}")
-        return layout.fill(_decoded(self._while_it_is_there(table, reaching())))
+        return layout.fill(_decoded(reaching()))
 
     def _listed(self, table: Table, wanted: Wanted) -> Iterator[dict[str, Any]]:
         aside = ("samples", "chunks", "meta")
@@ -135,9 +135,6 @@ class OpenStream:
             yield from batch.to_pylist()
 
     def _batches(self, table: Table, wanted: Wanted, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        return self._while_it_is_there(table, self._found(table, wanted, columns))
-
-    def _found(self, table: Table, wanted: Wanted, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         yield from read_batches(
             table,
             columns,
@@ -147,20 +144,6 @@ class OpenStream:
             end_ns=wanted.end_ns,
             files=None if wanted.ids is None else self._tables.files_with(table, wanted.ids),
         )
-
-    def _while_it_is_there(self, seen: Table, found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Raises `Transient` where maintenance took away meanwhile what is read."""
-        try:
-            yield from found
-        except Altered as error:
-            now, snapshot = self._tables.waveforms(), seen.metadata.current_snapshot_id
-            if now is None or snapshot is None or now.metadata.snapshot_by_id(snapshot) is not None:
-                raise
-            raise Transient(
-                f"snapshot {snapshot} of stream {self.name}, which was being read, has expired meanwhile, and a file "
-                "of it is gone: read again. Whoever reads for longer than `snapshot_age` and `orphan_age` of the "
-                "settings allow asks for less at a time"
-            ) from error
 
     def _table(self) -> Table:
         table = self._tables.waveforms()

@@ -10,8 +10,10 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pyiceberg.table import Table
 from sqlalchemy.exc import DBAPIError
 
+from wavestitch.contracts.errors import Altered, Transient
 from wavestitch.tables.access.catalog_errors import meaning_of
 from wavestitch.tables.access.unsaid import cause_of
 
@@ -28,6 +30,33 @@ def reading(name: str) -> Iterator[None]:
         if found is None or found is error:
             raise
         raise found from cause_of(error)
+
+
+@contextmanager
+def reading_files(table: Table) -> Iterator[None]:
+    """As `reading`, around whatever reads files that the table names, as it was loaded. Raises `Transient` where
+    maintenance has let go of its snapshot meanwhile: then a file that is missed is no damage."""
+    name = ".".join(table.name())
+    try:
+        with reading(name):
+            yield
+    except Altered as error:
+        if not _expired(table):
+            raise
+        raise Transient(
+            f"snapshot {table.metadata.current_snapshot_id} of table {name}, which was being read, has expired "
+            "meanwhile, and a file of it is gone: read again. Whoever reads for longer than `snapshot_age` and "
+            "`orphan_age` of the settings allow asks for less at a time, or raises these"
+        ) from error
+
+
+def _expired(table: Table) -> bool:
+    try:
+        now = table.catalog.load_table(table.name())
+    except Exception:  # what is told then is what went wrong first
+        return False
+    snapshot = table.metadata.current_snapshot_id
+    return snapshot is not None and now.metadata.snapshot_by_id(snapshot) is None
 
 
 def is_locked(error: Exception) -> bool:

@@ -24,7 +24,7 @@ from pyiceberg.types import BooleanType, IntegerType, LongType, PrimitiveType, S
 from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.held_mark import JUNK, HeldFile
 from wavestitch.contracts.read_places import spans_of
-from wavestitch.tables.access.reading import reading
+from wavestitch.tables.access.reading import reading_files
 from wavestitch.tables.commit.table_layout import HELD
 from wavestitch.tables.lookup.file_scans import files_to_read
 
@@ -122,7 +122,7 @@ def held_files_of(table: Table, snapshot_id: int) -> HeldFiles:
     """The live files of a snapshot that is there."""
     snapshot = table.metadata.snapshot_by_id(snapshot_id)
     assert snapshot is not None, "asked of a snapshot that is not there"
-    with reading(".".join(table.name())):
+    with reading_files(table):
         manifests = snapshot.manifests(table.io)
         if any(m.content == ManifestContent.DELETES for m in manifests):
             # By another engine: which rows of a file are gone is said by all manifests together.

@@ -21,7 +21,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 
 from wavestitch.contracts.errors import Altered
-from wavestitch.tables.access.reading import reading
+from wavestitch.tables.access.reading import reading_files
 from wavestitch.tables.commit.table_layout import columns_of
 from wavestitch.tables.lookup.row_filter import EVERY_ROW
 from wavestitch.tables.lookup.unpacked import unpacked_bytes
@@ -37,7 +37,7 @@ def files_to_read(
     table: Table, row_filter: BooleanExpression = EVERY_ROW, *, snapshot_id: int | None = None
 ) -> list[FileScanTask]:
     """The files of a snapshot (the current one) that can have matching rows, in order of their paths."""
-    with reading(_name(table)):
+    with reading_files(table):
         found = table.scan(row_filter=row_filter, snapshot_id=snapshot_id).plan_files()
         return sorted(found, key=lambda task: task.file.file_path)
 
@@ -53,7 +53,7 @@ def read_file(
     """The matching rows of one file, in the file's order. `repeated`: columns of texts that come as dictionaries; as
     they are, a text of 16 KiB that costs its file nothing takes that much in every row."""
     schema, few = table.schema().select(*columns), tuple(repeated)
-    with reading(_name(table)), _dictionaries_unsaid():
+    with reading_files(table), _dictionaries_unsaid():
         scan = ArrowScan(table.metadata, table.io, schema, row_filter, dictionary_columns=few)
         yield from scan.to_record_batches([task])
 
@@ -80,7 +80,7 @@ def deleted_rows(table: Table, task: FileScanTask) -> Rows | None:
     where there are none."""
     if not task.delete_files:
         return None
-    with reading(_name(table)):
+    with reading_files(table):
         found = _read_all_delete_files(table.io, [task]).get(task.file.file_path, [])
     rows = [some.to_numpy() for some in found if len(some)]
     return np.unique(np.concatenate(rows)) if rows else None  # a delete file may be of other files of the partition
@@ -91,7 +91,7 @@ def stream_file(table: Table, file: DataFile, *, gone: Rows | None = None) -> It
     time: a scan would hold the whole file. Samples are of the type that they were written in: a promotion would touch
     up what is no number. Raises `Altered` for a file without one of our columns."""
     columns, number = columns_of(table.name()[-1]), 0
-    with reading(_name(table)), table.io.new_input(file.file_path).open() as source:
+    with reading_files(table), table.io.new_input(file.file_path).open() as source:
         parquet = pq.ParquetFile(source)
         lacks = set(columns.names).difference(parquet.schema_arrow.names)
         if lacks:
@@ -122,7 +122,3 @@ def read_rows(
     """The matching rows of the whole table, or of these files."""
     for task in files_to_read(table, row_filter) if tasks is None else tasks:
         yield from read_file(table, task, columns, row_filter)
-
-
-def _name(table: Table) -> str:
-    return ".".join(table.name())

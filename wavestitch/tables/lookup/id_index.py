@@ -26,7 +26,7 @@ from pyiceberg.typedef import Record
 
 from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.modes import make_own_folder
-from wavestitch.tables.access.reading import reading
+from wavestitch.tables.access.reading import reading_files
 from wavestitch.tables.lookup.file_scans import files_to_read, read_file
 from wavestitch.tables.lookup.id_store import FORMAT, Damaged, Hashes, IdStore, hash_ids, open_store
 
@@ -194,7 +194,7 @@ class _Named(NamedTuple):
 
 def _manifests(table: Table, snapshot_id: int | None) -> list[ManifestFile]:
     snapshot = table.current_snapshot() if snapshot_id is None else table.snapshot_by_id(snapshot_id)
-    with reading(".".join(table.name())):
+    with reading_files(table):
         return [] if snapshot is None else snapshot.manifests(table.io)
 
 
@@ -247,7 +247,7 @@ def _follow(path: Path, identity: str, table: Table, manifests: list[ManifestFil
         covered, key = store.known_parts(map(_part, manifests)), store.key
     parts: dict[str, list[str]] = {}
     files: dict[str, DataFile] = {}
-    with reading(".".join(table.name())):
+    with reading_files(table):
         for manifest in manifests:
             if _part(manifest) not in covered:
                 found = [e.data_file for e in manifest.fetch_manifest_entry(table.io, discard_deleted=True)]

@@ -21,7 +21,7 @@ from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.rows import PUBLISHED_DOCS
 from wavestitch.contracts.sample_types import Values, as_sent
 from wavestitch.parquet.stored_samples import StoredSamples
-from wavestitch.tables.access.reading import reading
+from wavestitch.tables.access.reading import reading_files
 from wavestitch.tables.lookup.file_scans import deleted_rows
 from wavestitch.tables.lookup.unpacked import unpacked_bytes
 
@@ -53,7 +53,7 @@ def find_row(table: Table, waveform_id: str, tasks: Sequence[FileScanTask]) -> S
     """The waveform in one of these files of the table; None where it is in none of them."""
     for task in tasks:
         gone = deleted_rows(table, task)
-        with reading(_name(table)), table.io.new_input(task.file.file_path).open() as source:
+        with reading_files(table), table.io.new_input(task.file.file_path).open() as source:
             found = _in_file(pq.ParquetFile(source), task.file.file_path, waveform_id, gone)
         if found is not None:
             return found
@@ -64,7 +64,7 @@ def sent_parts(table: Table, found: StoredRow, start: int, end: int) -> Iterator
     """Its samples `[start, end)` in the dtype that they were sent in, about a mebibyte at a time. Raises `Refused`
     where they lie in a large file of another writer."""
     sample_format = found.row["sample_format"]
-    with reading(_name(table)), table.io.new_input(found.path).open() as source:
+    with reading_files(table), table.io.new_input(found.path).open() as source:
         parquet = pq.ParquetFile(source)
         group = parquet.metadata.row_group(found.group)
         try:
@@ -132,7 +132,3 @@ def _whole(parquet: pq.ParquetFile, found: StoredRow) -> Values:
     whole = parquet.read_row_group(found.group, columns=["samples"])["samples"].combine_chunks()
     values: Values = whole.flatten().to_numpy(zero_copy_only=False)
     return values[found.first : found.first + len(found)]
-
-
-def _name(table: Table) -> str:
-    return ".".join(table.name())

@@ -26,7 +26,7 @@ from wavestitch.contracts.sample_types import Values, type_of_list
 from wavestitch.parquet.published_file import PublishedFile
 from wavestitch.parquet.sample_pages import SamplePages, TypedSamples
 from wavestitch.tables.access.durable_file_io import all_or_none
-from wavestitch.tables.access.reading import reading
+from wavestitch.tables.access.reading import reading, reading_files
 
 _SORTED_BYTES = 256 << 20
 _FILE_BYTES = 256 << 20
@@ -44,7 +44,7 @@ _ORDER = [("source", "ascending"), ("start_time_ns", "ascending"), ("waveform_id
 def written_type(table: Table, file: DataFile) -> SampleType:
     """The type of the samples in this file, which may be narrower than the table's. Raises `Altered` where there is no
     such type."""
-    with reading(".".join(table.name())), table.io.new_input(file.file_path).open() as source:
+    with reading_files(table), table.io.new_input(file.file_path).open() as source:
         found = type_of_list(pq.ParquetFile(source).schema_arrow.field("samples").type)
     if found is None:
         raise Altered(f"{file.file_path} has samples of no type that is written; look for what wrote it")
