@@ -111,18 +111,30 @@ def test_a_client_that_is_gone_before_its_COMMIT_keeps_no_later_one_out(postgres
         gone.invalidate()
 
 
-def test_a_session_that_a_pooler_hands_on_keeps_no_time_out_of_ours(postgresql: Postgresql, tmp_path: Path) -> None:
-    address = postgresql.address(postgresql.new_database())
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("", ["7s", "7s"]),
+        ("-csearch_path%3Dpublic", ["7s", "7s"]),
+        ("-csearch_path%3Dpublic --statement-timeout%3D9s", ["9s", "7s"]),
+        ("-cidle_in_transaction_session_timeout%3D8s -cstatement_timeout%3D9s", ["9s", "8s"]),
+    ],
+)
+def test_a_session_that_a_pooler_hands_on_keeps_no_time_out_of_ours(
+    options: str, expected: list[str], postgresql: Postgresql, tmp_path: Path
+) -> None:
+    address = f"{postgresql.address(postgresql.new_database())}?options={options}"
     catalog = open_catalog(
         CatalogSettings("local", address, f"file://{tmp_path}/warehouse", time_outs=TimeOuts(answer=7))
     )
     assert isinstance(catalog, SqlCatalog)
     names = ("statement_timeout", "idle_in_transaction_session_timeout")
     with catalog.engine.connect() as ours:
-        assert [ours.execute(text(f"SHOW {name}")).scalar() for name in names] == ["7s", "7s"]
+        assert [ours.execute(text(f"SHOW {name}")).scalar() for name in names] == expected
         ours.commit()
         session = ours.connection.cursor()
-        assert [session.execute(f"SHOW {name}").fetchone() for name in names] == [("0",), ("0",)]
+        kept = ["0" if said == "7s" else said for said in expected]
+        assert [session.execute(f"SHOW {name}").fetchone() for name in names] == [(said,) for said in kept]
 
 
 def test_a_catalog_that_fails_over_is_gone_on_with_at_its_stand_by_which_has_every_head(

@@ -13,14 +13,14 @@ It replaces two names inside pyiceberg, whose version `shared_history` checks.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
+from sqlalchemy import URL, Engine, NullPool, create_engine, event, make_url
 
 from wavestitch.tables.access.login_in_the_clear import Servers
 
@@ -106,9 +106,9 @@ def _bounded_engine(address: str, **more: Any) -> Engine:
         # And no connection is left over from before a server's restart.
         more["poolclass"] = NullPool
     engine = create_engine(url, connect_args=connect_args(url, found), **more)
-    if url.get_backend_name() == "postgresql" and "options" not in url.query:
+    if url.get_backend_name() == "postgresql" and (ask := _server_time_outs(url, found)):
         # By a statement and not when it connects: poolers refuse the option.
-        event.listen(engine, "begin", _server_time_outs(found))
+        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(ask))
     return engine
 
 
@@ -126,15 +126,13 @@ def connect_args(url: URL, time_outs: TimeOuts) -> dict[str, Any]:
     return {key: value for key, value in wanted.items() if key not in url.query}
 
 
-def _server_time_outs(time_outs: TimeOuts) -> Callable[[Connection], None]:
+def _server_time_outs(url: URL, time_outs: TimeOuts) -> str:
     """Of a statement, and of a transaction that stands still: a client whose machine is gone between its change and its
     COMMIT would lock the table's row, and so every later batch out, until the server's keep-alive finds it gone. Said
-    to each transaction for itself: a pooler hands the session to others after it."""
+    to each transaction for itself: a pooler hands the session to others after it. What the address says itself, as
+    `-cname=…` or `--name=…`, stays; empty where that is both."""
     milliseconds = ceil(time_outs.answer * 1000)
-    names = ("statement_timeout", "idle_in_transaction_session_timeout")
+    theirs = str(url.query.get("options", "")).replace("-", "_")
+    names = [n for n in ("statement_timeout", "idle_in_transaction_session_timeout") if n not in theirs]
     said = ", ".join(f"set_config('{name}', '{milliseconds}', true)" for name in names)
-
-    def ask(connection: Connection) -> None:
-        connection.exec_driver_sql(f"SELECT {said}")
-
-    return ask
+    return said and f"SELECT {said}"
