@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -160,6 +161,21 @@ class TestHead:
         other.execute("ROLLBACK")
         other.close()
         assert tables.head().snapshot_id == one.snapshot_id
+
+    def test_a_commit_that_waited_too_long_for_a_reader_is_seen_by_nobody_and_keeps_nobody_out(
+        self, tables, settings, tmp_path
+    ):
+        one = tables.commit(None, first_head(), [])
+        hurried = StreamTables(CatalogSettings("local", settings.uri + "?timeout=0.1", settings.warehouse), "ecg")
+        with closing(sqlite3.connect(tmp_path / "state" / "catalog.db", isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM iceberg_tables").fetchall()
+            with pytest.raises(Transient, match="locked"):
+                hurried.commit(one, one.next(), [])
+            reader.execute("ROLLBACK")
+        with closing(sqlite3.connect(tmp_path / "state" / "catalog.db", timeout=0.1, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+        assert hurried.head() == one
 
     def test_a_commit_that_fails_in_an_unexpected_way_has_an_unknown_outcome(self, tables, tmp_path):
         one = tables.commit(None, first_head(), [])

@@ -117,9 +117,13 @@ def _kind(settings: CatalogSettings) -> str:
 
 def _keep_commits(catalog: Catalog) -> None:
     """A commit of SQLite is the removal of its journal. By default nothing syncs the folder that this stood in: after a
-    power failure it is there again, and what was committed is rolled back, although others were told of it."""
+    power failure it is there again, and what was committed is rolled back, although others were told of it.
+
+    And one that a reader keeps out for too long is still open, and SQLAlchemy takes it for ended: whoever has the
+    connection next would see what was never committed, and until then nobody else could write."""
     if isinstance(catalog, SqlCatalog) and catalog.engine.dialect.name == "sqlite":
         listen(catalog.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = EXTRA"))
+        listen(catalog.engine, "checkin", lambda connection, _: connection and connection.rollback())
         catalog.engine.dispose()  # a connection that was made before is not asked again
 
 
