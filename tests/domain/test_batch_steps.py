@@ -11,7 +11,7 @@ from tests.builders.records import cut, letter, metadata
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch
 from tests.fakes.fake_log import FakeLog
-from tests.fakes.faults import Steps
+from tests.fakes.faults import Fault, Steps
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.results import (
     BatchDone,
@@ -24,7 +24,7 @@ from wavestitch.batch.results import (
 )
 from wavestitch.batch.run import planned_to_json
 from wavestitch.batch.steps import step_commit_offsets, step_plan
-from wavestitch.contracts.errors import Fenced
+from wavestitch.contracts.errors import Fenced, StateUnknown, Transient
 from wavestitch.contracts.quantities import Offset, Partition
 
 CLOCK_MS = 1_700_000_000_000
@@ -74,6 +74,26 @@ def test_a_plan_remarks_once_that_the_topic_takes_compressed_batches_unless_its_
     assert len(found.remarks) == (not trusted and compression != "uncompressed")
     assert all(f"compression.type={compression}" in remark for remark in found.remarks)
     assert result_from_json(json.loads(json.dumps(result_to_json(found))), Planned) == found
+
+
+@pytest.mark.parametrize(
+    ("fault", "times", "told", "said"),
+    [
+        (Fault.FAIL_BEFORE, 3, StateUnknown, r"^tables\.commit: injected"),
+        (Fault.CONFLICT, 10, Transient, "10 times the head changed"),
+    ],
+)
+def test_a_commit_that_never_comes_through_ends_with_what_was_said_of_it(
+    fault: Fault, times: int, told: type[Exception], said: str
+) -> None:
+    bench = bench_with_a_waveform()
+    plan = bench.plans[planned(bench).plan_id]
+    run = Steps(lambda: carry_through(bench, plan, Carrying()))
+    while run.advance(fault if run.at == "tables.commit" else None):
+        pass
+    assert run.trace.count("tables.commit") == times
+    with pytest.raises(told, match=said):
+        raise run.error or AssertionError("it came through")
 
 
 def test_parking_a_batch_that_passed_keeps_its_reason() -> None:

@@ -9,11 +9,12 @@ import pytest
 from tests.domain.test_closed_gate import SPOILED, START_MS, STREAM, ingest, plan_of, published, rewind, send
 from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through
 from tests.fakes.fake_log import FakeLog
+from tests.fakes.faults import Fault, Steps
 from tests.fakes.way_out import Decide, ways_out
 from wavestitch.batch.closed_gate import given_up_by_a_rewind
 from wavestitch.batch.gate_in_head import leave_gate
 from wavestitch.batch.rewind import Target
-from wavestitch.contracts.errors import GateClosed, Refused
+from wavestitch.contracts.errors import GateClosed, Refused, StateUnknown, Transient
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import AtGate, HeadKind
 
@@ -51,6 +52,25 @@ def test_given_up_by_name_the_stream_goes_on(bench: Bench, lost: Plan) -> None:
     assert not leave_gate(STREAM, lost.plan_id, **where), "no head names it any more"
     ingest(bench)
     assert len(published(bench)) == 11
+
+
+@pytest.mark.parametrize(
+    ("fault", "times", "told", "said"),
+    [
+        (Fault.FAIL_BEFORE, 3, StateUnknown, r"^tables\.commit: injected"),
+        (Fault.CONFLICT, 10, Transient, "10 times the head of stream ecg changed"),
+    ],
+)
+def test_where_no_head_can_be_made_that_gives_it_up_the_reason_is_said(
+    bench: Bench, lost: Plan, fault: Fault, times: int, told: type[Exception], said: str
+) -> None:
+    where: dict[str, Any] = {"log": lambda: bench.log, "tables": bench.tables, "note": "given up"}
+    run = Steps(lambda: leave_gate(STREAM, lost.plan_id, **where))
+    while run.advance(fault if run.at == "tables.commit" else None):
+        pass
+    assert run.trace.count("tables.commit") == times
+    with pytest.raises(told, match=said):
+        raise run.error or AssertionError("it was given up")
 
 
 def test_a_rewind_gives_it_up_and_says_so(bench: Bench, lost: Plan) -> None:

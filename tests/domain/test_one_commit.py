@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 from pyiceberg.table import Table
 from pyiceberg.types import StringType
+from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError
 
 from tests.builders.table_rows import (
     all_held,
@@ -189,6 +192,68 @@ class TestAChangeOfATable:
         change.set_properties(owner="ops")
         change.commit_transaction()
         assert len(engine.dispatch.before_cursor_execute) == before
+
+
+WORDS = "what the server says"
+FULL = sqlite3.OperationalError(WORDS)
+FULL.sqlite_errorcode = sqlite3.SQLITE_FULL
+
+
+class TestADatabaseThatRefuses:
+    @pytest.mark.parametrize(
+        ("refusal", "told", "said"),
+        [
+            (psycopg.errors.ReadOnlySqlTransaction(WORDS), Transient, "takes no changes"),
+            (psycopg.errors.InsufficientPrivilege(WORDS), BadInput, "refuses the login or the right"),
+            (psycopg.errors.DiskFull(WORDS), Transient, "are used up"),
+            (psycopg.errors.OutOfMemory(WORDS), Transient, "are used up"),
+            (psycopg.errors.QueryCanceled(WORDS), Transient, "who has locked it"),
+            (psycopg.errors.LockNotAvailable(WORDS), Transient, "who has locked it"),
+            (psycopg.errors.SerializationFailure(WORDS), CommitConflict, "somebody else changed"),
+            (psycopg.errors.DeadlockDetected(WORDS), CommitConflict, "somebody else changed"),
+            (FULL, Transient, "are used up"),
+            (psycopg.errors.AdminShutdown(WORDS), StateUnknown, "read the table"),
+        ],
+        ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+    )
+    def test_a_statement_of_its_kind_is_not_done_and_of_a_COMMIT_nobody_knows(self, refusal, told, said, tmp_path):
+        settings = CatalogSettings("local", f"sqlite:///{tmp_path}/catalog.db", f"file://{tmp_path}/warehouse")
+        tables = StreamTables(settings, "ecg")
+        head = tables.commit(None, first_head(), [])
+        engine = tables.stored()[0].load().catalog.engine
+
+        def refuse_update(_cursor, statement, *_):
+            if statement.startswith("UPDATE"):
+                raise DBAPIError(statement, {}, refusal)
+
+        def refuse_commit(_connection):
+            raise DBAPIError(None, None, refusal)
+
+        for at, refuse, expected in (("do_execute", refuse_update, told), ("commit", refuse_commit, StateUnknown)):
+            event.listen(engine, at, refuse)
+            with pytest.raises(expected, match=rf"ecg\.waveforms.*{WORDS}") as caught:
+                tables.commit(head, head.next(), [])
+            assert said in str(caught.value) or at == "commit"
+            event.remove(engine, at, refuse)
+        assert tables.commit(head, head.next(), []).sequence == 2
+
+    def test_where_nobody_can_tell_three_times_what_became_of_it_that_is_what_is_said(self, served, tmp_path):
+        settings, faults = served
+        tables, _ = with_held_rows(settings, tmp_path)
+        first, *_ = tables.waveforms().metadata.snapshots
+        row = held_row(facts(0, 9, b"x"), landing=write_landing(tmp_path / "b.arrow", [(0, 9, b"x")]), row=0)
+        acts = [
+            lambda: hold(tables, [row], decision="another"),
+            lambda: hold(StreamTables(settings, "eeg"), [row]),
+            lambda: expire_snapshots(tables.stored()[0], [first.snapshot_id]),
+        ]
+        StreamTables(settings, "eeg").commit(None, first_head(), [])
+        StreamTables(settings, "eeg").stored()[1].ensure()
+        for act in acts:
+            faults.planned = [("before", 503)] * 4
+            with pytest.raises(StateUnknown, match=r"(held|waveforms) happened is not known: ServiceUnavailable"):
+                act()
+            assert len(faults.planned) == 1
 
 
 class TestARequestThatIsSentAgainOnItsWay:

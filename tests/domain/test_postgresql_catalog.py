@@ -15,10 +15,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from tests.builders.table_rows import first_head, published_row, stage
+from tests.builders.table_rows import first_head, held_rows, hold, published_row, stage, stage_held, write_landing
 from tests.deployment_rig import eventually
-from tests.postgresql import Postgresql, running_postgresql
-from wavestitch.contracts.errors import StateUnknown, Transient
+from tests.postgresql import PASSWORD, Postgresql, running_postgresql
+from wavestitch.contracts.errors import BadInput, StateUnknown, Transient
 from wavestitch.local.loopback_port import LOOPBACK
 from wavestitch.tables.access.time_outs import TimeOuts
 from wavestitch.tables.catalog import CatalogSettings, open_catalog
@@ -87,6 +87,39 @@ def test_a_commit_whose_server_is_killed_has_an_unknown_outcome_and_a_look_after
         asked.execute("DROP TRIGGER wait ON iceberg_tables")
     assert tables.commit(head, head.next(), files).sequence == head.sequence + 1
     assert set(tables.published(["a"])) == {"a"}
+
+
+def test_a_server_that_refuses_is_quoted_at_once_and_nobody_is_said_to_have_been_first(
+    postgresql: Postgresql, tmp_path: Path
+) -> None:
+    name = postgresql.new_database()
+    address, place = postgresql.address(name), f"file://{tmp_path}/warehouse"
+    ours = StreamTables(CatalogSettings("local", address, place, time_outs=TimeOuts(answer=1)), "ecg")
+    landed = [(0, 7, b"x"), (0, 8, b"y")]
+    one, row = held_rows(write_landing(tmp_path / "a.arrow", landed), landed)
+    head = hold(ours, [one])
+    with postgresql.connection(name) as asked, asked.transaction():
+        asked.execute("SELECT * FROM iceberg_tables FOR UPDATE")
+        for act in (lambda: ours.commit(head, head.next(), []), lambda: stage_held(ours, head, [row])):
+            with pytest.raises(Transient, match=r"due to statement timeout\); look for who has locked it"):
+                act()
+    with postgresql.connection("postgres") as asked:
+        asked.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        for act in (lambda: ours.commit(head, head.next(), []), lambda: stage_held(ours, head, [row])):
+            with pytest.raises(Transient, match=r"takes no changes.*in a read-only transaction\); let it take them"):
+                act()
+        asked.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+    with postgresql.connection(name) as asked:
+        asked.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'x'")
+    guest = address.replace(f"postgres:{PASSWORD.replace(' ', '%20')}@", f"{name}:x@")
+    for login, said in (
+        (guest, "permission denied for table iceberg_tables"),
+        (guest.replace(":x@", ":y@"), "password authentication failed"),
+        (postgresql.address("nowhere"), 'database "nowhere" does not exist'),
+    ):
+        with pytest.raises(BadInput, match=rf"{said}.*see \[tables\] in the settings"):
+            StreamTables(CatalogSettings("local", login, place), "ecg").head()
+    assert ours.commit(head, head.next(), []).sequence == head.sequence + 1
 
 
 def test_a_client_that_is_gone_before_its_COMMIT_keeps_no_later_one_out(postgresql: Postgresql, tmp_path: Path) -> None:

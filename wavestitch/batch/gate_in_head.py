@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wavestitch.batch.commit_offsets import look_at_group
-from wavestitch.contracts.errors import Fenced, StateUnknown, Transient
+from wavestitch.contracts.commit_tries import CommitTries
+from wavestitch.contracts.errors import Fenced, StateUnknown
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import CommitConflict, Log, Tables
 from wavestitch.contracts.position import AtGate, Head, HeadKind
@@ -49,7 +50,10 @@ def leave_gate(stream: Stream, plan_id: str, *, log: Callable[[], Log], tables: 
 def _commit(stream: Stream, change: Callable[[Head], Head | None], *, log: Callable[[], Log], tables: Tables) -> bool:
     """Whether the newest head was changed by this; an outcome that is not known is looked up."""
     tried = False
-    for _ in range(_TRIES):
+    tries = CommitTries(
+        _TRIES, f"the head of stream {stream.name} changed while it named a batch at its gate; try again"
+    )
+    while True:
         head = tables.head()
         if head is None or change(head) is None:
             return tried
@@ -60,10 +64,6 @@ def _commit(stream: Stream, change: Callable[[Head], Head | None], *, log: Calla
             if new is not None:
                 tables.commit(head, new, [])
                 return True
-        except CommitConflict:
-            continue
-        except StateUnknown:
-            tried = True
-    raise Transient(
-        f"stream {stream.name}: the head changed {_TRIES} times while the batch at its gate was named; try again"
-    )
+        except (CommitConflict, StateUnknown) as error:
+            tried |= isinstance(error, StateUnknown)
+            tries.failed(error)

@@ -14,9 +14,10 @@ from wavestitch.batch.history import Committed, History, find_committed, repair_
 from wavestitch.batch.stream_state import load_for_batch
 from wavestitch.contracts.batch_row import BatchRow, describe_batch
 from wavestitch.contracts.chunk_table import Rows
+from wavestitch.contracts.commit_tries import CommitTries
 from wavestitch.contracts.decided import Decision
 from wavestitch.contracts.decision import Evidence, decide
-from wavestitch.contracts.errors import StateUnknown, Transient
+from wavestitch.contracts.errors import StateUnknown
 from wavestitch.contracts.freshness import read_before
 from wavestitch.contracts.held import HeldChunk, HeldKey
 from wavestitch.contracts.held_quota import check_quota, places_of
@@ -79,7 +80,8 @@ def publish_batch(
     rewind came first. `ask`: raises where somebody has said meanwhile that the batch is not to be committed; asked
     right before each attempt. What is said later comes after the commit. `keep`: keeps what others have to know of a
     decision about to be committed."""
-    for _ in range(_TRIES):
+    tries = CommitTries(_TRIES, f"the head changed while batch {plan.plan_id[:16]} was committed; try again")
+    while True:
         now = load_for_batch(tables, plan, evidence.chunks)
         # In this order: a second run of this very plan that commits in between makes the compare-and-set fail.
         done = find_committed(history, plan.plan_id)
@@ -122,10 +124,12 @@ def publish_batch(
         ask()
         try:
             head = tables.commit(now.head, replace(decision.head, held=mark), files, instead_of=now.replaced)
-        except CommitConflict:
+        except CommitConflict as error:
+            tries.failed(error)
             say("somebody else committed first: deciding again from the fresh head")
             continue
-        except StateUnknown:
+        except StateUnknown as error:
+            tries.failed(error)
             say("the outcome of the commit is not known: looking at the table")
             continue
         waits = waited(recorded, until=audit.clock_ms(), declared=plan.stream.freshness)
@@ -136,7 +140,6 @@ def publish_batch(
             tables.append_batches([row])
         tables.settle_held()
         return Committed(head, row), True
-    raise Transient(f"batch {plan.plan_id[:16]}: the head changed {_TRIES} times while committing; try again")
 
 
 def _stands_on(plan: Plan, tables: Tables) -> bool:

@@ -16,6 +16,7 @@ from pyiceberg import exceptions as iceberg
 from sqlalchemy import exc as sql
 
 from wavestitch.contracts.errors import Altered, BadInput, Terminal, Transient, WavestitchError
+from wavestitch.tables.access.database_answers import Refusal, refusal_of
 from wavestitch.tables.access.unsaid import without_secrets
 
 _DENIED = re.compile(
@@ -41,6 +42,26 @@ def _login(name: str, why: str) -> WavestitchError:
 
 def _settings(name: str, why: str) -> WavestitchError:
     return BadInput(f"{name}: the catalog cannot be used as it is set up ({why}); see [tables] in the settings")
+
+
+def _read_only(name: str, why: str) -> WavestitchError:
+    return Transient(
+        f"{name}: the catalog takes no changes ({why}); let it take them, or its address ask for a server that does "
+        "(`target_session_attrs=read-write`), then try again"
+    )
+
+
+def _full(name: str, why: str) -> WavestitchError:
+    return Transient(
+        f"{name}: the catalog's disk, memory or connections are used up ({why}); make room, then try again"
+    )
+
+
+def _locked(name: str, why: str) -> WavestitchError:
+    return Transient(
+        f"{name}: the catalog was waited for as long as the settings allow ({why}); look for who has locked it, or why "
+        "it is slow, then try again"
+    )
 
 
 def _not_there(name: str, why: str) -> WavestitchError:
@@ -112,6 +133,14 @@ _MEANINGS: dict[type[Exception], _Meaning] = {
     ImportError: _settings,
     ValueError: _unreadable,
 }
+_OF_DATABASES: dict[Refusal, _Meaning] = {
+    Refusal.LOGIN: _login,
+    Refusal.SETTINGS: _settings,
+    Refusal.READ_ONLY: _read_only,
+    Refusal.FULL: _full,
+    Refusal.LOCKED: _locked,
+    Refusal.OTHERS: _busy,
+}
 
 
 @cache
@@ -129,6 +158,9 @@ def meaning_of(error: Exception, *, name: str) -> WavestitchError | None:
     """Our error for it; None for what only a mistake of ours raises. `name`: of the table or catalog."""
     if isinstance(error, WavestitchError):
         return error
+    refusal = refusal_of(error)
+    if refusal is not None:
+        return _OF_DATABASES[refusal](name, brief(error))
     for kind in type(error).__mro__:
         if kind in meanings():
             return meanings()[kind](name, brief(error))

@@ -1,4 +1,4 @@
-"""Reading a catalog and its files, and what a locked SQLite file says, in the words of the error tree.
+"""Reading a catalog and its files, in the words of the error tree.
 
 A commit has three outcomes: done, not done (`CommitConflict`: somebody else was first; `Transient`: try again), and not
 known (`StateUnknown`). Anything that is not certainly "not done" is not known. Keeps I6 and I7.
@@ -6,18 +6,14 @@ known (`StateUnknown`). Anything that is not certainly "not done" is not known. 
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pyiceberg.table import Table
-from sqlalchemy.exc import DBAPIError
 
 from wavestitch.contracts.errors import Altered, Transient
 from wavestitch.tables.access.catalog_errors import meaning_of
 from wavestitch.tables.access.unsaid import cause_of
-
-_SQLITE_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 @contextmanager
@@ -57,10 +53,3 @@ def _expired(table: Table) -> bool:
         return False
     snapshot = table.metadata.current_snapshot_id
     return snapshot is not None and now.metadata.snapshot_by_id(snapshot) is None
-
-
-def is_locked(error: Exception) -> bool:
-    """SQLite gave up waiting for another process. It then holds no lock, also at COMMIT, and has written nothing."""
-    if not isinstance(error, DBAPIError) or not isinstance(error.orig, sqlite3.Error):
-        return False
-    return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in _SQLITE_LOCKED

@@ -26,12 +26,12 @@ from pyiceberg.table.update import (
 )
 from sqlalchemy import event
 
-from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transient, WavestitchError
+from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, WavestitchError
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.tables.access.catalog_errors import brief, meaning_of
+from wavestitch.tables.access.database_answers import Refusal, refusal_of, surely_undone
 from wavestitch.tables.access.ordered_times import later_than
 from wavestitch.tables.access.own_catalogs import working_in
-from wavestitch.tables.access.reading import is_locked
 from wavestitch.tables.access.unsaid import cause_of
 
 
@@ -74,16 +74,22 @@ class OneCommit(Transaction):
                     f"somebody else committed to table {name} first; nothing was written"
                 ) from cause_of(error)
         except Exception as error:  # whatever a catalog's client throws: it may have been sent
-            if is_locked(error) or not sent.anything or not self._landed(error):
+            if surely_undone(error):
+                raise self._refused(error) from cause_of(error)
+            if not sent.anything or not self._landed(error):
                 raise self._why_not(error, sent=sent.anything) from cause_of(error)
         return table
+
+    def _refused(self, error: Exception) -> WavestitchError:
+        name = ".".join(self._table.name())
+        if refusal_of(error) is Refusal.OTHERS:
+            return CommitConflict(f"somebody else changed table {name} first; nothing was written ({brief(error)})")
+        return meaning_of(error, name=name) or _unknown(name, error)
 
     def _why_not(self, error: Exception, *, sent: bool) -> WavestitchError:
         """Of a change that is not in the table. Some servers call it a bad request where the table has gone on in
         another branch, with the sequence number that this change has, too."""
         name = ".".join(self._table.name())
-        if is_locked(error):
-            return Transient(f"the catalog's file was locked while table {name} was committed to; try again")
         if not sent and self._moved():
             return CommitConflict(f"somebody else changed table {name} first; nothing was sent")
         if sent and isinstance(error, BadRequestError) and self._moved():
@@ -91,7 +97,8 @@ class OneCommit(Transaction):
         meaning = meaning_of(error, name=name)
         if not sent:
             return meaning or Terminal(f"nothing was sent to table {name}: {brief(error)}")
-        return meaning if isinstance(meaning, BadInput) else _unknown(name, error)
+        # What a database says to a COMMIT tells nothing.
+        return meaning if isinstance(meaning, BadInput) and refusal_of(error) is None else _unknown(name, error)
 
     def _moved(self) -> bool:
         """Whether the table is not as it was loaded: then what went wrong is that the change fits it no more."""

@@ -18,6 +18,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.update.snapshot import ManageSnapshots
 
+from wavestitch.contracts.commit_tries import CommitTries
 from wavestitch.contracts.errors import Altered, StateUnknown, Transient
 from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.ports import CommitConflict, HeldStaging
@@ -53,7 +54,8 @@ def stage_rows(
     Staged again, it is the same snapshot.
     """
     paths: list[str] | None = None
-    for _ in range(_TRIES):
+    tries = _tries(stored)
+    while True:
         table = _with_root(stored)
         base_id = _root(table) if base is None else base.snapshot_id
         branch = f"{_BRANCH}{staging.decision}-{base_id}"
@@ -65,9 +67,8 @@ def stage_rows(
             paths = [path for _, batches in encode() for path in stored.write(table, batches)]
         try:
             _commit(stored, table, branch=branch, base_id=base_id, paths=paths, staging=staging, old=instead_of)
-        except (CommitConflict, StateUnknown):
-            continue  # the table says whether it is there
-    raise Transient(f"{_TRIES} times others committed to table {stored.name} first; try again")
+        except (CommitConflict, StateUnknown) as error:
+            tries.failed(error)  # the table says whether it is there
 
 
 def settle(stored: StoredTable, heads: Callable[[], Sequence[Head]]) -> None:
@@ -133,7 +134,8 @@ def overtaken_snapshots(table: Table, named: Collection[int], *, made_before: Ep
 
 def _with_root(stored: StoredTable) -> Table:
     """The table, with its empty first snapshot: only then can a branch be made on it."""
-    for _ in range(_TRIES):
+    tries = _tries(stored)
+    while True:
         table = stored.ensure()
         if table.metadata.snapshots:
             return table
@@ -144,9 +146,14 @@ def _with_root(stored: StoredTable) -> Table:
             root = change.table_metadata.current_snapshot_id
             assert root is not None
             _point(change, _EMPTY, root, kind=SnapshotRefType.TAG)
-        with suppress(CommitConflict, StateUnknown):
+        try:
             change.commit_transaction()
-    raise Transient(f"{_TRIES} times others committed to table {stored.name} first; try again")
+        except (CommitConflict, StateUnknown) as error:
+            tries.failed(error)
+
+
+def _tries(stored: StoredTable) -> CommitTries:
+    return CommitTries(_TRIES, f"others committed to table {stored.name} first; try again")
 
 
 def _root(table: Table) -> int:

@@ -10,7 +10,8 @@ from collections.abc import Collection
 
 from pyiceberg.table.update.snapshot import ExpireSnapshots
 
-from wavestitch.contracts.errors import StateUnknown, Transient
+from wavestitch.contracts.commit_tries import CommitTries
+from wavestitch.contracts.errors import StateUnknown
 from wavestitch.contracts.ports import CommitConflict
 from wavestitch.tables.commit.one_commit import OneCommit
 from wavestitch.tables.commit.stored_table import StoredTable
@@ -20,7 +21,8 @@ _TRIES = 10
 
 def expire_snapshots(stored: StoredTable, snapshot_ids: Collection[int]) -> int:
     """How many went. Those that are gone already, or that a branch or a tag names by now, are passed over."""
-    for _ in range(_TRIES):
+    tries = CommitTries(_TRIES, f"others committed to table {stored.name} first; run maintenance again")
+    while True:
         table = stored.load_to_change()
         if table is None:
             return 0
@@ -33,7 +35,7 @@ def expire_snapshots(stored: StoredTable, snapshot_ids: Collection[int]) -> int:
         ExpireSnapshots(change).by_ids(going).commit()
         try:
             change.commit_transaction()
-        except (CommitConflict, StateUnknown):  # unknown: e.g. somebody else has expired one of them since
-            continue
-        return len(going)
-    raise Transient(f"{_TRIES} times others committed to table {stored.name} first; run maintenance again")
+        except (CommitConflict, StateUnknown) as error:  # unknown: e.g. somebody else has expired one of them since
+            tries.failed(error)
+        else:
+            return len(going)
