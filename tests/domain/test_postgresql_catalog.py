@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from pyiceberg.catalog.sql import SqlCatalog
-from sqlalchemy import text
+from pyiceberg.catalog.sql import SqlCatalog, SqlCatalogBaseTable
+from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from tests.builders.table_rows import first_head, held_rows, hold, published_row, stage, stage_held, write_landing
@@ -44,6 +44,21 @@ def test_a_catalog_that_was_used_leaves_no_connection_behind(postgresql: Postgre
     with postgresql.connection("postgres") as asked:
         found = asked.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = %s", [name]).fetchone()
     assert found == (0,)
+
+
+def test_who_opens_a_new_catalog_while_another_process_makes_its_tables_takes_those(
+    postgresql: Postgresql, tmp_path: Path
+) -> None:
+    name = postgresql.new_database()
+    settings = CatalogSettings("local", postgresql.address(name), f"file://{tmp_path}/warehouse")
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = %s"
+    with create_engine(settings.uri).connect() as other, ThreadPoolExecutor(1) as beside:
+        SqlCatalogBaseTable.metadata.create_all(other)
+        opened = beside.submit(open_catalog, settings)
+        with postgresql.connection(name) as asked:
+            eventually(lambda: asked.execute(waiting, [name]).fetchone() == (1,))
+        other.commit()
+        assert opened.result(30).list_namespaces() == []
 
 
 def test_the_server_goes_on_when_another_run_of_tests_begins(

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.builders.plans import make_plan
+from tests.builders.table_rows import first_head
 from tests.clean_processes import clean_processes
 from tests.domain.maintenance_rig import Rig
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import check_disk
-from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.errors import BadInput, Transient
 from wavestitch.contracts.position import Head, HeadKind, Position
 from wavestitch.contracts.quantities import EpochMs, Generation, Offset, Partition
 from wavestitch.contracts.stream import Expectation
@@ -25,6 +28,7 @@ from wavestitch.local.jars import KAFKA, cached_jars
 from wavestitch.maintain.landing_folders import write_first_seen
 from wavestitch.modes import OWN_FOLDER, make_folder, make_own_folder, masked, open_new, opener
 from wavestitch.settings import Settings
+from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.lookup.id_store import open_store
 from wavestitch.tables.stream_tables import StreamTables
@@ -167,6 +171,36 @@ def test_a_cache_below_a_folder_that_everybody_may_write_is_ours_alone(tmp_path:
     with pytest.raises(BadInput, match="may be written by everybody"):
         make_own_folder(tmp_path, "ids")
     assert stat.S_IMODE(make_own_folder(tmp_path / "own", "ids").stat().st_mode) == 0o700
+
+
+@contextmanager
+def with_no_more_rights_than_others() -> Iterator[None]:
+    """Where we are root, whom no mode stops."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+def test_who_may_only_read_the_catalog_s_file_reads_and_changes_nothing() -> None:
+    with tempfile.TemporaryDirectory() as made:
+        folder, kept = Path(made), Path(made) / "catalog"
+        settings = CatalogSettings("local", f"sqlite:///{kept}/catalog.db", f"file://{folder}/warehouse")
+        head = StreamTables(settings, "ecg").commit(None, first_head(), [])
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o777 if path.is_dir() else 0o444)
+        kept.chmod(0o555)
+        with with_no_more_rights_than_others():
+            tables = StreamTables(settings, "ecg")
+            assert tables.head() == head
+            with pytest.raises(BadInput, match=r"the right to do this .*attempt to write a readonly database"):
+                tables.commit(head, head.next(), [])
+            with pytest.raises(Transient, match="Permission denied"):
+                StreamTables(replace(settings, uri=f"sqlite:///{kept}/another.db"), "ecg")
+        kept.chmod(0o755)
 
 
 def of_somebody_else(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

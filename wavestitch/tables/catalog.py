@@ -18,7 +18,7 @@ from pyiceberg.catalog.sql import SqlCatalog, SqlCatalogBaseTable
 from pyiceberg.io import PY_IO_IMPL
 from sqlalchemy import URL, make_url
 from sqlalchemy.event import listen
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from wavestitch.contracts.errors import BadInput
 from wavestitch.modes import make_folder, open_new
@@ -91,7 +91,9 @@ def open_catalog(settings: CatalogSettings) -> Catalog:
         ):
             try:
                 found = load_catalog(settings.name, **properties)
-            except OperationalError:
+            except DBAPIError as error:
+                if error.statement is None:
+                    raise
                 # Two processes that open a new catalog at once both make its tables, and one is told they are there.
                 found = load_catalog(settings.name, **properties)
             except ValueError as error:
@@ -151,7 +153,13 @@ def _with_busy_timeout(uri: str) -> str:
     if url.database and url.database != ":memory:":
         make_folder(Path(url.database).parent)
         # SQLite would make it for everybody to read; its journals take over the mode. The settings may name a link.
-        os.close(open_new(os.path.realpath(url.database), os.O_RDWR))
+        path = os.path.realpath(url.database)
+        try:
+            os.close(open_new(path, os.O_RDWR))
+        except OSError:
+            if not os.access(path, os.R_OK, effective_ids=True):
+                raise
+            # Whoever may only read the file reads; a change is refused by SQLite.
     if "timeout" not in url.query:
         url = url.update_query_dict({"timeout": str(SQLITE_BUSY_SECONDS)})
     return url.render_as_string(hide_password=False)
