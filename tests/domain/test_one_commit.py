@@ -220,7 +220,7 @@ class TestADatabaseThatRefuses:
         settings = CatalogSettings("local", f"sqlite:///{tmp_path}/catalog.db", f"file://{tmp_path}/warehouse")
         tables = StreamTables(settings, "ecg")
         head = tables.commit(None, first_head(), [])
-        engine = tables.stored()[0].load().catalog.engine
+        engine = tables.stored()[0].load().catalog.engine  # type: ignore[attr-defined]
 
         def refuse_update(_cursor, statement, *_):
             if statement.startswith("UPDATE"):
