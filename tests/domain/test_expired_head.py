@@ -18,7 +18,7 @@ from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.steps import step_plan
 from wavestitch.contracts.batch_row import describe_head
-from wavestitch.contracts.errors import DataLost, Fenced, Refused
+from wavestitch.contracts.errors import DataLost, Fenced, Refused, Transient
 from wavestitch.contracts.position import GroupOffset, HeadKind
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.tables.catalog import CatalogSettings
@@ -145,6 +145,14 @@ def test_a_log_that_was_cut_off_meanwhile_is_found_out_by_the_epoch_of_a_head_th
     apply(bench)
     with pytest.raises(DataLost, match="was cut off before"):
         ingest(bench)
+
+
+def test_a_partition_of_a_head_that_is_left_is_waited_for_where_a_broker_does_not_show_it_yet(bench: Bench) -> None:
+    bench.tables.left = bench.tables.snapshots[-1]
+    bench.log.lag(1, shows=0)
+    with pytest.raises(Transient, match="shows no partition 0 of topic waves, which the head has"):
+        look(bench)
+    assert apply(bench).positions.keys() == {0}
 
 
 def test_what_was_held_and_was_published_since_is_not_called_missing() -> None:

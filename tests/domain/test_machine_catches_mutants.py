@@ -33,7 +33,7 @@ from wavestitch.contracts.reasons import Reason
 def an_expired_group_means_latest(patch: Patch) -> None:
     real = survey.reconcile_head
 
-    def wrong(stream: Any, topic: Any, kind: Any, *, walk: Any) -> Any:
+    def wrong(stream: Any, topic: Any, request: Any, *, walk: Any) -> Any:
         log, tables = walk.log, walk.tables
         head = tables.head()
         if head is not None and head.topic_id == topic.topic_id:
@@ -44,7 +44,7 @@ def an_expired_group_means_latest(patch: Patch) -> None:
                 kinds = {"kind": HeadKind.ADOPTED, "generation": head.generation + 1}
                 head = tables.commit(head, head.next(**kinds, positions={**head.positions, **gone}), [])
                 log.commit_group(stream.group, topic.name, head.positions, head.tag(str(tables.table_uuid())).encode())
-        return real(stream, topic, kind, walk=walk)
+        return real(stream, topic, request, walk=walk)
 
     patch.setattr(survey, "reconcile_head", wrong)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, run_batch
@@ -15,7 +16,7 @@ from tests.fakes.kept_partition import Visibility
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.contracts.errors import Fenced, Transient
 from wavestitch.contracts.plan import PlanKind, Scope
-from wavestitch.contracts.quantities import Partition
+from wavestitch.contracts.quantities import Offset, Partition
 
 START_MS = 1_767_614_400_000
 STREAM = make_stream(search_margin=60)
@@ -61,6 +62,34 @@ def test_a_backfill_finds_what_came_earlier_or_later_by_the_search_margin(late_m
     assert published(bench) == {"wanted"}
 
 
+@pytest.mark.parametrize("bound", [{}, {"id_partitions": {"hashed_over": [2]}}])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        PlanRequest(),
+        PlanRequest(only=frozenset({Partition(0)})),
+        PlanRequest(only=frozenset({Partition(1)})),
+        PlanRequest(until={Partition(1): Offset(1)}),
+        PlanRequest(PlanKind.MANUAL, ranges=(span(1, 0, 1),)),
+        PlanRequest(PlanKind.BACKFILL, Scope(START_MS * 10**6, (START_MS + 1) * 10**6)),
+    ],
+)
+def test_a_partition_of_the_head_that_a_broker_does_not_show_yet_is_waited_for(
+    asked: PlanRequest, bound: dict[str, Any]
+) -> None:
+    """It is neither left out nor told as one that the topic does not have."""
+    bench = Bench(FakeLog("waves", 2))
+    stream = make_stream(search_margin=60, **bound)
+    run_batch(bench, stream, PlanRequest(), clock_ms=START_MS)
+    for p in (0, 1):
+        send_chunk(bench.log, f"w{p}", at_ms=START_MS, start_ms=START_MS, partition=p)
+    bench.log.lag(9, shows=1)
+    before = bench.tables.head()
+    with pytest.raises(Transient, match=r"shows no partition 1 of topic waves, .* view of the topic is older .* try"):
+        run_batch(bench, stream, asked, clock_ms=START_MS)
+    assert bench.tables.head() == before
+
+
 def ingest(bench: Bench) -> Any:
     return run_batch(bench, STREAM, PlanRequest(), clock_ms=START_MS)
 
@@ -81,7 +110,7 @@ def test_a_partition_that_another_batch_began_meanwhile_stays_in_the_head(effect
     begun = bench.tables.snapshots[-1].positions[Partition(1)]
     send(bench, "d")
     late.finish()
-    assert late.error is None or isinstance(late.error, Fenced)
+    assert late.error is None or isinstance(late.error, Fenced | Transient)
     assert bench.tables.snapshots[-1].positions[Partition(1)] == begun
     ingest(bench)
     assert published(bench) == {"a", "b", "c", "d"}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.builders.ranges import span
+from tests.builders.sending import send_chunk
 from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from tests.domain.test_verify_range import alter, two_published
 from tests.fakes.batch import Carrying, FakeEdges
@@ -231,6 +232,20 @@ def test_a_rewind_another_definition_and_a_log_that_lost_some_of_it_void_it(worl
     with pytest.raises(Fenced, match="somebody rewound since"):
         promote(world, shown)
     assert ids(world) == ["v", "w"]
+
+
+def test_a_partition_that_a_broker_does_not_show_yet_is_no_log_that_lost_what_was_compared(world: World) -> None:
+    world.bench.log.add_partition()
+    send_chunk(world.bench.log, "x", 0, ONE, at_ms=T, start_ms=T, count=1, partition=1)
+    two_published(world)
+    redefined(world, limits=Limits(max_chunks=1))
+    shown = preview(world)
+    world.bench.log.lag(9, shows=1)
+    with pytest.raises(Transient, match="shows no partition 1 of topic waves"):
+        promote(world, shown)
+    world.bench.log.lag(0, shows=0)
+    promote(world, shown)
+    assert ids(world) == ["x"]
 
 
 def test_what_it_cannot_replace_whole_is_passed_over_with_the_reason(world: World) -> None:

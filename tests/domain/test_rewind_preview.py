@@ -188,17 +188,34 @@ def test_undo_goes_back_to_where_the_stream_stood_also_after_later_ingests() -> 
     assert positions(bench) == {0: 2, 1: 3}
 
 
-@pytest.mark.parametrize("to", ["head", "undo:2", "1:earliest,0:1"])
-def test_a_partition_that_a_broker_does_not_show_yet_is_waited_for(to: str) -> None:
+@pytest.mark.parametrize(
+    ("to", "stands"),
+    [
+        *(("head", (3, 3)), ("undo:2", (0, 0)), ("1:earliest,0:1", (1, 0)), ("0:1", (1, 3))),
+        *(("earliest", (0, 0)), ("shift:-1", (2, 2)), ("previous", (0, 0)), ("2026-01-01T00:00:00Z", (0, 0))),
+    ],
+)
+def test_a_partition_that_a_broker_does_not_show_yet_is_waited_for(to: str, stands: tuple[int, int]) -> None:
     bench = bench_with(6, partitions=2)
     ingest(bench)
     bench.log.group[Partition(0)] = GroupOffset(Offset(1), "by another tool")
-    there = bench.log.partitions.pop(Partition(1))
+    bench.log.lag(9, shows=1)
     with pytest.raises(Transient, match="shows no partition 1 of topic waves, which the head has"):
         rewind(bench, to)
-    bench.log.partitions[Partition(1)] = there
+    bench.log.lag(0, shows=0)
     rewind(bench, to)
-    assert positions(bench) == {"head": {0: 3, 1: 3}, "undo:2": {0: 0, 1: 0}, "1:earliest,0:1": {0: 1, 1: 0}}[to]
+    assert positions(bench) == dict(enumerate(stands))
+
+
+def test_to_begin_anew_waits_for_no_partition_which_the_topic_may_never_have_again() -> None:
+    """Brokers were put back from a backup of before it was added."""
+    bench = bench_with(6, partitions=2)
+    ingest(bench)
+    bench.log.lag(99, shows=1)
+    rewind(bench, "start-over", accept_skip=True)
+    assert positions(bench) == {0: 0}
+    ingest(bench)
+    assert positions(bench) == {0: 3}
 
 
 def test_a_stream_is_rewound_to_where_a_batch_began() -> None:

@@ -9,9 +9,13 @@ from tests.builders.streams import make_stream
 from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from tests.domain.test_verify_range import alter, found, verify
 from tests.fakes.batch import Carrying, FakeEdges, run_batch
+from tests.fakes.fake_comparing import FakeComparing
+from wavestitch.batch.carry import Silent
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.undo import committed_stages, plan_undo
+from wavestitch.batch.verify import VerifyRequest, verify_range
+from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.record_accounts import RecordIs
@@ -78,6 +82,10 @@ def test_what_was_read_before_a_rewind_that_was_undone_is_missing_when_its_row_i
     done = verify(world)
     assert found(done) == {"v": Agreement.SAME, "w": Agreement.MISSING_IN_TABLE}
     assert done.records[RecordIs.NOWHERE] == 2
+    # Nor is it told as something else where a broker that is asked meanwhile does not show the partition.
+    edges = FakeComparing(world.bench, world.stream, world.now_ms, Carrying())
+    with pytest.raises(Transient, match="shows no partition 0"):
+        verify_range(edges, VerifyRequest(), watcher=Silent(), take=lambda _: world.bench.log.lag(9, shows=0))
 
 
 def sent_of_two(world: World, *ids: str) -> None:

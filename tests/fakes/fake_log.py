@@ -59,6 +59,7 @@ class FakeLog(Edge):
         self.partitions: dict[Partition, KeptPartition] = {}
         self.ever: list[tuple[str, int, KeptPartition]] = []
         self.moods: list[Mood] = []
+        self._old_views: list[int] = []
         self._jumped: set[tuple[str, Partition, Offset]] = set()
         self.recreate(partitions)
 
@@ -68,8 +69,8 @@ class FakeLog(Edge):
         with self.act("log.topic", error=Transient):
             if name != self.name:
                 raise Refused(f"topic {name} does not exist")
-            self.tell("looked", what="topic")
-            partitions = tuple(sorted(self.partitions))
+            partitions = self._shown()
+            self.tell("looked", what="topic", hidden=tuple(self.partitions.keys() - set(partitions)))
             return TopicView(
                 name=name,
                 topic_id=self.topic_id,
@@ -259,6 +260,8 @@ class FakeLog(Edge):
     def recreate(self, partitions: int) -> None:
         """Delete the topic and make it again: everything in it is gone, and the group's offsets with it."""
         self.incarnation += 1
+        self.made_with = partitions
+        self._old_views = []
         self.partitions = {Partition(p): KeptPartition() for p in range(partitions)}
         self.ever += [(self.topic_id, p, at) for p, at in self.partitions.items()]
         self.group = {}
@@ -267,6 +270,11 @@ class FakeLog(Edge):
     def add_partition(self) -> None:
         self.partitions[Partition(len(self.partitions))] = at = KeptPartition()
         self.ever.append((self.topic_id, len(self.partitions) - 1, at))
+
+    def lag(self, looks: int, *, shows: int) -> None:
+        """So many of the next looks at the topic are answered by a broker that has heard of its first partitions only,
+        since the others were added. 0: by none."""
+        self._old_views = [shows] * looks
 
     def retain_from(self, partition: Partition, offset: Offset) -> None:
         """As Kafka does: up to the high watermark, whatever transaction is open there."""
@@ -344,6 +352,10 @@ class FakeLog(Edge):
 
     def open_offsets(self) -> bool:
         return any(at.open for at in self.partitions.values())
+
+    def _shown(self) -> tuple[Partition, ...]:
+        there = tuple(sorted(self.partitions))
+        return there[: self._old_views.pop()] if self._old_views else there
 
     def _partition(self, topic: str, partition: Partition) -> KeptPartition:
         if topic != self.name:

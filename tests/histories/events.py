@@ -109,10 +109,12 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A run asked for the `topic`, or for the `group`'s offsets."""
+    """A run asked for the `topic`, or for the `group`'s offsets. `hidden`: partitions of which the broker that it asked
+    had not heard yet."""
 
     run: str
     what: str
+    hidden: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ class Healing(Maintaining):
             self.step(run, self.deadlines[run.name] + 1)
         log.live_members, log.compacted = [], False
         log.moods.clear()
+        log.lag(0, shows=0)
         log.end_transactions(Visibility.COMMITTED, self.clock_ms)
         if self.on_the_way:
             self.launch("quiet ingest", partial(self.batch, self.stream, PlanRequest()), far=True)

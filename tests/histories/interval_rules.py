@@ -33,7 +33,10 @@ class IntervalRules(Rule):
             case Started() if event.what.startswith("backfill"):
                 self.backfills.add(event.run)
             case Looked() if event.what == "topic" and event.run in self.backfills:
-                self.looked[event.run] = self.ledger.readable()
+                # What the head has is waited for.
+                stands = before.positions if before is not None and before.topic_id == self.ledger.topic_id else {}
+                unknown = set(event.hidden) - stands.keys()
+                self.looked[event.run] = {c for c in self.ledger.readable() if c[1] not in unknown}
             case Planned() if event.scope is not None and not event.after:
                 self.there[event.plan_id] = self.looked.get(event.run, set())
                 self.refused[event.plan_id] = set(self.case.refused)

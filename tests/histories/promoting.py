@@ -15,7 +15,7 @@ from tests.fakes.fake_maintenance import maintain
 from tests.fakes.faults import Steps
 from tests.histories.approval_events import Approved, Declared
 from tests.histories.backfilling import DEADLINE
-from tests.histories.electing import Electing
+from tests.histories.lagging import Lagging
 from tests.histories.promotion_events import GateSays, Offered
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.held_approval import begin_approved
@@ -29,7 +29,7 @@ SHARE, OFTEN = 0.3, 0.15
 """Of all histories so many have promotions in them; in those something of them comes after so many acts."""
 
 
-class Promoting(Electing):
+class Promoting(Lagging):
     """`replacing`: the randomness of promotions, apart. `offered`: the last few that somebody was shown."""
 
     def __init__(self, seed: int) -> None:

@@ -40,6 +40,7 @@ from tests.histories.by_hand import (
 )
 from tests.histories.checker import analyse
 from tests.histories.events import (
+    Committed,
     Ended,
     Event,
     Held,
@@ -86,6 +87,17 @@ def test_what_a_verification_says_truly_is_no_anomaly() -> None:
 def test_a_backfill_that_published_what_it_found_is_no_anomaly() -> None:
     row = Published("run-3", "p3", 4, "w3", b"\x05\x00", ((T, 0, 6, 2, proof_of(NEW)),))
     assert kinds(before_quiet(*a_skip_and_a_backfill(row))) == []
+
+
+def test_a_partition_that_no_broker_may_have_heard_of_is_owed_by_no_backfill_unless_the_head_has_it() -> None:
+    told = before_quiet(*a_skip_and_a_backfill())
+    seen, lags = (Looked("run-3", "topic", hidden) for hidden in ((), (0,)))
+    by_a_lagging_one = [lags if event == seen else event for event in told]
+    assert kinds(told) == kinds(by_a_lagging_one) == [Kind.LOST]
+    nothing_known = [
+        replace(e, positions={}) if isinstance(e, Committed) and e.run == "run-2" else e for e in by_a_lagging_one
+    ]
+    assert [a.what for a in analyse(History(nothing_known)) if "interval" in a.what] == []
 
 
 def test_what_waits_for_a_decision_is_published_by_one() -> None:

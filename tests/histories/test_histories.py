@@ -58,7 +58,7 @@ ACTS = (
     *("promote: shown", "promote", "promote again", "promoted later", "undo of a promotion"),
     *("beside a promotion: an ingest", "beside a promotion: a decision", "beside a promotion: a rewind"),
     *("an index of ids", "index vanishes", "index is damaged", "index is copied", "index is put back"),
-    *("small byte budget", "large records"),
+    *("small byte budget", "large records", "a broker lags"),
     *("given up while it publishes", "gate closes while another publishes", "second copies"),
 )
 ENDS = ("done", "nothing to do", "killed", "Fenced", "Refused", "DataLost", "Transient", "StateUnknown", "GateClosed")

@@ -147,8 +147,8 @@ class Witness:
     def _expired(self, partition: int) -> None:
         self.history.append(Reset(self._log.topic_id, partition, None))
 
-    def _looked(self, what: str) -> None:
-        self.history.append(Looked(under_way(), what))
+    def _looked(self, what: str, hidden: tuple[int, ...] = ()) -> None:
+        self.history.append(Looked(under_way(), what, hidden))
 
     def _projected(self, offsets: dict[int, int], metadata: str) -> None:
         _, _, generation, sequence = metadata.split(" ")

@@ -91,7 +91,7 @@ def _in_log(log: Log, stream: Stream, place: Coordinate) -> str:
     topic_id, partition, offset = place
     try:
         topic = log.topic(stream.topic)
-        if topic.topic_id != topic_id or partition not in topic.partitions:
+        if topic.topic_id != topic_id:
             return f"it was in topic id {topic_id}, which {stream.topic} is no more"
         start = log.ends(stream.topic, [partition])[partition].log_start
     except WavestitchError as error:

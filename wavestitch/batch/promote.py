@@ -24,6 +24,7 @@ from wavestitch.batch.publishes_nothing import ComparingEdges
 from wavestitch.batch.rehearsal import rehearse
 from wavestitch.batch.results import Finished, Published
 from wavestitch.batch.survey import Made, plan_of, size_of, survey_beside, too_much
+from wavestitch.batch.unseen_partition import refuse_unseen
 from wavestitch.batch.verify import Verified, verify_range
 from wavestitch.batch.verify_request import VerifyRequest
 from wavestitch.contracts.batch_stages import KeepPlan, kinds_of, stages_of
@@ -159,6 +160,7 @@ def refuse_changed(edges: Edges, kept: Plan, promotion: Promotion) -> None:
     if promotion.taken_out:
         edges.tables.refuse_fixed_rows()
     topic = edges.log.topic(edges.stream.topic)
+    refuse_unseen(edges.name, topic, head)
     ends = edges.log.ends(topic.name, topic.partitions) if topic.topic_id == kept.topic_id else {}
     gone = [r for r in kept.ranges if r.partition not in ends or not _covers(r, ends[r.partition])]
     if gone:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from wavestitch.batch.cut_log import last_proven
 from wavestitch.batch.history import history_of, whole_history
 from wavestitch.batch.publishes_nothing import ComparingEdges
+from wavestitch.batch.unseen_partition import refuse_unseen
 from wavestitch.contracts.batch_row import rows_behind
 from wavestitch.contracts.offset_range import OffsetRange, without
 from wavestitch.contracts.plan import PlanKind
@@ -59,6 +60,7 @@ def _same_log(
     """By generation, how far the log is the one in which the stream stood then: within a generation it only went
     forward, and each plan had looked that the log before it was the same."""
     topic = edges.log.topic(edges.stream.topic)
+    refuse_unseen(edges.name, topic, edges.snapshot.head)
     ends = edges.log.ends(topic.name, topic.partitions)
     beyond = {p: Position(Offset(end.high_watermark + 1)) for p, end in ends.items()}
     found: dict[Generation, Mapping[Partition, Offset]] = {}

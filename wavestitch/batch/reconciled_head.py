@@ -12,10 +12,12 @@ from dataclasses import replace
 from wavestitch.batch.backlog import refuse_overtaken
 from wavestitch.batch.cut_log import Earlier, earlier_positions, refuse_gone_anew, with_last_batches
 from wavestitch.batch.found_held import refuse_left_over
+from wavestitch.batch.plan_request import PlanRequest
+from wavestitch.batch.unseen_partition import refuse_unknown, refuse_unseen
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_stages import CommitHead, ShowHead
 from wavestitch.contracts.disagreement import find_disagreement, refuse_disagreement
-from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, TopicView
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
@@ -27,7 +29,7 @@ _ADOPT_TRIES = 5
 
 
 def reconcile_head(
-    stream: Stream, topic: TopicView, kind: PlanKind, *, walk: Walk
+    stream: Stream, topic: TopicView, request: PlanRequest, *, walk: Walk
 ) -> tuple[Head, Mapping[Partition, str]]:
     """The head to plan on, after the group was compared with it. A conflict means: look at both again."""
     log, tables = walk.log, walk.tables
@@ -36,6 +38,7 @@ def reconcile_head(
         try:
             if head is not None and head.topic_id != topic.topic_id:
                 return head, {}
+            refuse_partitions(stream, request, topic, head)
             known = () if head is None else head.positions
             group = log.group_offsets(stream.group, topic.name, sorted({*known, *topic.partitions}))
             doubt = find_disagreement(head, group, table=table)
@@ -43,7 +46,7 @@ def reconcile_head(
                 if tables.head() != head:
                     continue  # a batch was committed and shown in the group between our two looks
                 raise refuse_disagreement(doubt, stream=stream.name, group=stream.group, head=head)
-            if head is not None and kind is not PlanKind.INGEST:
+            if head is not None and request.kind is not PlanKind.INGEST:
                 return head, {}  # it moves no position: a reset is the next ingest's to take over
             if head is None:
                 refuse_left_over(stream.name, tables)
@@ -70,6 +73,15 @@ def reconcile_head(
     raise Transient(
         f"stream {stream.name}: the head changed {_ADOPT_TRIES} times while planning; try again", for_guests=True
     )
+
+
+def refuse_partitions(stream: Stream, request: PlanRequest, topic: TopicView, head: Head | None) -> None:
+    """Before anything is made of the topic's partitions. An older view of it does not say how many they are."""
+    refuse_unseen(stream.name, topic, head)
+    problem = stream.id_partitions and stream.id_partitions.problem(topic.partitions)
+    if problem:
+        raise Refused(f"stream {stream.name}, topic {topic.name}: {problem}; nothing was read", topic=topic.name)
+    refuse_unknown(stream.name, topic, {*(request.only or ()), *request.until})
 
 
 def _committed(walk: Walk, commit: CommitHead, show: ShowHead) -> Head:

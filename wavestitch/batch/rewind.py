@@ -14,6 +14,7 @@ from wavestitch.batch.cut_log import earlier_positions, find_cuts, said_of_cuts,
 from wavestitch.batch.found_held import FoundHeld, Missing, find_held
 from wavestitch.batch.rebuilt_head import rebuild_head, with_missing
 from wavestitch.batch.rewind_target import REBUILT, TARGETS, WHOLE, Sight, Target, wanted_offsets
+from wavestitch.batch.unseen_partition import refuse_unseen
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_stages import CommitHead, ShowHead
 from wavestitch.contracts.disagreement import SETTLING, find_disagreement, next_generation, refuse_disagreement
@@ -78,6 +79,8 @@ def plan_rewind(
         return _plan_rebuilt(stream, log=log, tables=tables, note=note, wanted=held)
     head, table = tables.head(), tables.table_uuid()
     topic = log.topic(stream.topic)
+    if not target.afresh:  # to begin anew is what is left where the topic will never again be what the head knows
+        refuse_unseen(stream.name, topic, head)
     ends = log.ends(topic.name, topic.partitions)
     group = log.group_offsets(stream.group, topic.name, topic.partitions)
     sight = Sight(stream, head, topic, ends, group, table)
@@ -173,6 +176,7 @@ def _plan_rebuilt(stream: Stream, *, log: Log, tables: Tables, note: str, wanted
     if remains is None:
         return _plan_held_anew(stream, log=log, tables=tables, note=note, wanted=wanted)
     topic = log.topic(stream.topic)
+    refuse_unseen(stream.name, topic, remains.left)
     ends = log.ends(topic.name, topic.partitions)
     group = log.group_offsets(stream.group, topic.name, topic.partitions)
     sight = Sight(stream, None, topic, ends, group, remains.table)

@@ -5,10 +5,10 @@ Asks the log and the tables; moves nothing. Only what was named has an entry: th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from wavestitch.batch.unseen_partition import unseen
+from wavestitch.batch.unseen_partition import refuse_unknown
 from wavestitch.contracts.batch_stages import CommitHead
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.ports import Log, PartitionEnds, Tables, TopicView
@@ -75,30 +75,10 @@ class Sight:
 
 
 def wanted_offsets(target: Target, sight: Sight, *, log: Log, tables: Tables) -> dict[Partition, Offset]:
-    """The next offset to read of each partition that the target names. Raises `Transient` where the stream reads one of
-    them, and the broker that was asked does not show it yet."""
-    _check_shown({*target.parts} | {*(target.only or ())}, sight)
+    """The next offset to read of each partition that the target names."""
+    refuse_unknown(sight.stream.name, sight.topic, {*target.parts, *(target.only or ())})
     found = _of_all(target, sight, log=log, tables=tables)
-    wanted = {p: to for p, to in found.items() if target.only is None or p in target.only}
-    _check_shown(wanted.keys() & _read(sight), sight)
-    return wanted
-
-
-def _read(sight: Sight) -> Set[Partition]:
-    head = sight.head
-    return set() if head is None or head.topic_id != sight.topic.topic_id else head.positions.keys()
-
-
-def _check_shown(named: Set[Partition], sight: Sight) -> None:
-    stream, topic = sight.stream.name, sight.topic
-    for p in sorted(named - set(topic.partitions)):
-        if p in _read(sight):
-            raise unseen(p, stream=stream, topic=topic.name)
-        raise Refused(
-            f"stream {stream}: partition {p} was named; topic {topic.name} has {len(topic.partitions)} partitions, "
-            "counted from 0",
-            partition=p,
-        )
+    return {p: to for p, to in found.items() if target.only is None or p in target.only}
 
 
 def _of_all(target: Target, sight: Sight, *, log: Log, tables: Tables) -> dict[Partition, Offset]:

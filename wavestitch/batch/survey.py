@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from wavestitch.batch.cut_log import Earlier, earlier_positions, said_of_unproven, with_last_batches
 from wavestitch.batch.last_definition import recent_batches, refuse_torn
 from wavestitch.batch.plan_request import Planning, PlanRequest
-from wavestitch.batch.reconciled_head import reconcile_head
+from wavestitch.batch.reconciled_head import reconcile_head, refuse_partitions
 from wavestitch.batch.record_ages import open_transactions
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_row import BatchRow
@@ -61,10 +61,9 @@ class Made:
 def survey(stream: Stream, request: PlanRequest, *, walk: Walk, clock_ms: EpochMs) -> Survey:
     topic = walk.log.topic(stream.topic)
     _refuse_topic(stream, topic, walk.log.members(stream.group))
-    _refuse_partitions(stream, request, topic)
     # Before a reset is taken over: a definition that lost its end may have lost what it says of that.
     recent = refuse_torn(stream, walk.tables)
-    head, why = reconcile_head(stream, topic, request.kind, walk=walk)
+    head, why = reconcile_head(stream, topic, request, walk=walk)
     return _survey_on(stream, request, topic, head, why, recent, log=walk.log, tables=walk.tables, clock_ms=clock_ms)
 
 
@@ -75,7 +74,7 @@ def survey_beside(
     newer head by now."""
     topic = log.topic(stream.topic)
     _refuse_topic(stream, topic, ())
-    _refuse_partitions(stream, request, topic)
+    refuse_partitions(stream, request, topic, head)
     recent = recent_batches(tables, head)
     return _survey_on(stream, request, topic, head, {}, recent, log=log, tables=tables, clock_ms=clock_ms)
 
@@ -253,25 +252,11 @@ def _refuse_topic(stream: Stream, topic: TopicView, members: Sequence[str]) -> N
         )
 
 
-def _refuse_partitions(stream: Stream, request: PlanRequest, topic: TopicView) -> None:
-    problem = stream.id_partitions and stream.id_partitions.problem(topic.partitions)
-    if problem:
-        raise Refused(f"stream {stream.name}, topic {topic.name}: {problem}; nothing was read", topic=topic.name)
-    unknown = {*(request.only or ()), *request.until} - set(topic.partitions)
-    if unknown:
-        raise Refused(
-            f"stream {stream.name}: partition {min(unknown)} was named; topic {topic.name} has {len(topic.partitions)} "
-            "partitions, counted from 0",
-            partition=min(unknown),
-        )
-
-
 def ends_after(
     head: Head, ranges: Sequence[OffsetRange], ends: Mapping[Partition, PartitionEnds], topic: TopicView
 ) -> dict[Partition, Position]:
-    """Where an ingest leaves the positions: all partitions, the new ones too; also one that another batch has begun
-    since this one looked at the topic, which had it not yet then."""
-    after = {p: head.positions.get(p, Position(Offset(0))) for p in sorted({*topic.partitions, *head.positions})}
+    """Where an ingest leaves the positions: all partitions, the new ones too."""
+    after = {p: head.positions.get(p, Position(Offset(0))) for p in topic.partitions}
     for r in ranges:
         after[r.partition] = after[r.partition]._replace(next_offset=r.end, leader_epoch=ends[r.partition].leader_epoch)
     return after

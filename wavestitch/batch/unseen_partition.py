@@ -1,15 +1,35 @@
-"""What is said of a partition that a stream reads, and that the broker which was asked does not show: its view of the
-topic is older than the head's, since partitions are only ever added. Decides nothing else."""
+"""Partitions that the broker which was asked does not show: of those that the head has it knows nothing yet, and is
+waited for; others there are none of. Decides nothing else."""
 
 from __future__ import annotations
 
-from wavestitch.contracts.errors import Transient
+from collections.abc import Set
+
+from wavestitch.contracts.errors import Refused, Transient
+from wavestitch.contracts.ports import TopicView
+from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import Partition
 
 
-def unseen(partition: Partition, *, stream: str, topic: str) -> Transient:
-    return Transient(
-        f"stream {stream}: the broker shows no partition {partition} of topic {topic}, which the head has: what it "
-        "knows of the topic is old; nothing was changed, try again",
-        partition=partition,
-    )
+def refuse_unseen(stream: str, topic: TopicView, head: Head | None) -> None:
+    """Raises `Transient` where the head has a partition of this very topic which the broker does not show: partitions
+    are only ever added, so its view is older than the head, and whatever is made of it leaves that partition out."""
+    if head is None or head.topic_id != topic.topic_id:
+        return
+    for p in sorted(head.positions.keys() - set(topic.partitions)):
+        raise Transient(
+            f"stream {stream}: the broker shows no partition {p} of topic {topic.name}, which the head has: that view "
+            "of the topic is older than the head; nothing was changed, try again (where it stays so, brokers were put "
+            "back from a backup of before it was added: add it again)",
+            partition=p,
+        )
+
+
+def refuse_unknown(stream: str, topic: TopicView, named: Set[Partition]) -> None:
+    """Raises `Refused` where a partition was named that the topic does not have. Comes behind `refuse_unseen`."""
+    for p in sorted(named - set(topic.partitions)):
+        raise Refused(
+            f"stream {stream}: partition {p} was named; topic {topic.name} has {len(topic.partitions)} partitions, "
+            "counted from 0",
+            partition=p,
+        )

@@ -24,7 +24,7 @@ from wavestitch.batch.publishes_nothing import ComparingEdges
 from wavestitch.batch.range_accounts import Accounted
 from wavestitch.batch.range_look import Batches, RangeLook, Take
 from wavestitch.batch.survey import Survey, size_of, survey_beside
-from wavestitch.batch.unseen_partition import unseen
+from wavestitch.batch.unseen_partition import refuse_unknown
 from wavestitch.batch.verify_request import VerifyRequest
 from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.held_choice import HeldAction
@@ -147,12 +147,7 @@ def _range_of(edges: ComparingEdges, request: VerifyRequest) -> _Range:
     head, log, tables = edges.snapshot.head, edges.log, edges.tables
     here = survey_beside(edges.stream, asked_as, head, log=log, tables=tables, clock_ms=by.clock_ms)
     asked = [r for r in _asked(edges, request, here) if asked_as.wants(r.partition) and r.size > 0]
-    unknown = {r.partition for r in asked} - set(here.topic.partitions)
-    if unknown:
-        raise BadInput(
-            f"stream {edges.name}: partition {min(unknown)} was named; topic {here.topic.name} has "
-            f"{len(here.topic.partitions)} partitions, counted from 0"
-        )
+    refuse_unknown(edges.name, here.topic, {r.partition for r in asked})
     covered = {p: OffsetRange(p, end.log_start, end.stable_end) for p, end in here.ends.items()}
     there = joined(cut for r in asked if (cut := r.cut(covered[r.partition])).size > 0)
     gone = [OffsetRange(p, Offset(0), end.log_start) for p, end in here.ends.items()]
@@ -170,8 +165,6 @@ def _asked(edges: ComparingEdges, request: VerifyRequest, here: Survey) -> Seque
         return request.ranges
     if request.batch:
         return _ranges_of_batch(edges, request.batch, here.topic.topic_id)
-    for p in sorted(here.head.positions.keys() - here.ends.keys()):
-        raise unseen(p, stream=edges.name, topic=here.topic.name)
     return [OffsetRange(p, here.ends[p].log_start, at.next_offset) for p, at in here.head.positions.items()]
 
 

@@ -59,9 +59,9 @@ def a_topic_that_was_made_anew_gets_the_offsets_of_the_old_one(patch: Patch) -> 
 def the_group_moves_before_the_commit(patch: Patch) -> None:
     real = survey.reconcile_head
 
-    def wrong(stream: Any, topic: Any, kind: Any, *, walk: Any) -> Any:
+    def wrong(stream: Any, topic: Any, request: Any, *, walk: Any) -> Any:
         log, tables = walk.log, walk.tables
-        head, why = real(stream, topic, kind, walk=walk)
+        head, why = real(stream, topic, request, walk=walk)
         if head.topic_id == topic.topic_id:
             ends = {p: Position(e.stable_end) for p, e in log.ends(topic.name, sorted(head.positions)).items()}
             log.commit_group(stream.group, topic.name, ends, head.tag(str(tables.table_uuid())).encode())

@@ -47,9 +47,10 @@ def nobody_asks_whose_the_catalog_is_where_no_position_moves(patch: Patch) -> No
         patch.setattr(module, "look_at_group", lambda *_, **__: None)
     real = reconciled_head.reconcile_head
 
-    def wrong(stream: Any, topic: Any, kind: Any, *, walk: Any) -> Any:
+    def wrong(stream: Any, topic: Any, request: Any, *, walk: Any) -> Any:
         head = walk.tables.head()
-        return real(stream, topic, kind, walk=walk) if head is None or kind == "ingest" else (head, {})
+        ingest = head is None or request.kind == "ingest"
+        return real(stream, topic, request, walk=walk) if ingest else (head, {})
 
     patch.setattr(reconciled_head, "reconcile_head", wrong)
     patch.setattr(survey, "reconcile_head", wrong)
@@ -64,6 +65,12 @@ def whose_the_catalog_is_is_asked_by_who_plans_and_not_before_the_commit(patch: 
 def a_history_beside_another_table_is_believed(patch: Patch) -> None:
     """What it says to be finished is in no table any more."""
     patch.setattr(history, "rows_behind", lambda _, rows: list(rows))
+
+
+@shows(Kind.LOST, act="a_backfill_is_planned_by_a_broker_that_lags")
+def a_partition_of_the_head_that_a_broker_does_not_show_yet_is_left_out(patch: Patch) -> None:
+    """So that a backfill ends well without it."""
+    patch.setattr(reconciled_head, "refuse_unseen", lambda *_: None)
 
 
 @shows(Kind.UNBOUNDED_END, since=21811, swarm=True)

@@ -53,17 +53,6 @@ def a_batch_ends_one_offset_too_far(patch: Patch) -> None:
     patch.setattr(survey, "ends_after", wrong)
 
 
-@shows(Kind.STALE_WRITER, since=25542, swarm=True)
-def a_partition_that_the_plan_does_not_know_yet_is_forgotten(patch: Patch) -> None:
-    """It looked at the topic before that had it, and at the head afterwards."""
-    real = survey.ends_after
-
-    def wrong(head: Any, ranges: Any, ends: Any, topic: Any) -> Any:
-        return {p: at for p, at in real(head, ranges, ends, topic).items() if p in topic.partitions}
-
-    patch.setattr(survey, "ends_after", wrong)
-
-
 @shows(Kind.UNEXPLAINED_GAP, since=20)
 def a_skip_needs_no_acceptance(patch: Patch) -> None:
     real = rewind.apply_rewind
