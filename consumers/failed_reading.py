@@ -89,7 +89,7 @@ def explain_failure(log: Log, source: Source, slice_: OffsetRange, failed: ScanF
             position=failed.position,
         )
     if failed.why is Why.LOG_ERROR and failed.error is not None:
-        return translate(failed.error, f"{where} at offset {failed.position}")
+        return translate(failed.error, f"{where} at offset {failed.position}", found=True)
     if failed.throttled:
         return Transient(
             f"{where}: nothing came for {source.idle_seconds:.0f} s at offset {failed.position}, and the brokers said "

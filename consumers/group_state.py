@@ -106,7 +106,8 @@ def committed_offsets(
     offsets: dict[Partition, GroupOffset | None] = {}
     for at in answer:
         if at.error is not None:
-            raise translate(at.error, f"fetching the offset of group {group} on topic {topic} partition {at.partition}")
+            doing = f"fetching the offset of group {group} on topic {topic} partition {at.partition}"
+            raise translate(at.error, doing, found=True)
         epoch = at.leader_epoch if at.leader_epoch is not None and at.leader_epoch >= 0 else None
         offsets[at.partition] = GroupOffset(at.offset, at.metadata or "", epoch) if at.offset >= 0 else None
     missing = sorted(set(partitions) - set(offsets))
@@ -215,4 +216,5 @@ def _refusal(error: KafkaError, group: str, topic: str, partitions: Sequence[Par
             group=group,
             partitions=list(partitions),
         )
-    return translate(error, f"committing the offsets of group {group} on {where}")
+    # Not asked again here: some may be written by now, and reset by somebody since, which a new look at the group sees.
+    return translate(error, f"committing the offsets of group {group} on {where}", found=True)

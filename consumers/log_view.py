@@ -139,6 +139,7 @@ class KafkaLog:
         found = self._admin.ask(
             lambda client, seconds: client.list_offsets(asked, isolation_level=level, request_timeout=seconds),
             lambda at: f"asking for offsets of topic {topic} partition {at.partition}",
+            found=True,
         )
         answers = {at.partition: answer for at, answer in found.items()}
         # Where a partition has no leader, the client may answer without an error, with an offset that is none.

@@ -63,6 +63,18 @@ def test_a_log_that_was_cut_off_under_the_reading_and_grew_again_is_read_again(c
     assert "offset 4 was not in the log when it was asked for" in found.message
 
 
+@pytest.mark.parametrize("code", [KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION])
+def test_a_partition_that_a_broker_has_not_heard_of_yet_is_read_again(code: int) -> None:
+    """The topic was looked up right before."""
+    log = FakeLog(partitions=2)
+    log.append(Partition(1), CLOCK_MS, *letter("w", 0, b"ab", meta=metadata(CLOCK_MS), count=1))
+    slice_ = span(1, 0, 1)
+    source = Source("waves", "waves", log.topic("waves").topic_id, "waves-batches", 1, PlanKind.INGEST)
+    found = explain_failure(log, source, slice_, ScanFailed(Why.LOG_ERROR, 0, KafkaError(code)))
+    assert isinstance(found, Transient)
+    assert "what this broker knows of it is old; try again" in found.message
+
+
 @pytest.mark.parametrize("kind", READING)
 def test_a_log_that_was_cut_off_below_what_was_read_of_a_slice_is_read_again(kind: PlanKind) -> None:
     """Where it was cut off is not looked for: the next attempt holds the start of the slice against the log."""

@@ -148,7 +148,7 @@ class FakeLog(Edge):
             self.group |= known
             self.tell("projected", offsets={p: at.offset for p, at in known.items()}, metadata=metadata)
             for p in sorted(positions.keys() - known.keys()):
-                raise Refused(f"committing the offset of group {group} on topic {topic} partition {p}: no such")
+                raise Transient(f"committing the offset of group {group} on topic {topic} partition {p}: no such")
 
     # the readers' side
 
@@ -359,11 +359,11 @@ class FakeLog(Edge):
 
     def _partition(self, topic: str, partition: Partition) -> KeptPartition:
         if topic != self.name:
-            # The client waits for the topic to appear, and gives up at its deadline.
+            # The client waits for the topic to appear, as for a partition, and gives up at its deadline.
             raise Transient(f"asking for offsets of topic {topic}: no answer")
         found = self.partitions.get(partition)
         if found is None:
-            raise Refused(f"asking for offsets of topic {topic} partition {partition}: no such partition")
+            raise Transient(f"asking for offsets of topic {topic} partition {partition}: no such partition yet")
         return found
 
     @staticmethod

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.kafka import cluster_addresses
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -187,7 +187,15 @@ def epoch_refused(code: int) -> Any:
     return known[3](throttle_time_ms=0, topics=topics)
 
 
-@pytest.mark.parametrize("code", [KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.FENCED_LEADER_EPOCH])
+NO_LEADER = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
+"""What a broker says that leads no more, or has not heard yet that it does, or of the partition at all."""
+
+
+@pytest.mark.parametrize("code", NO_LEADER)
 def test_who_is_refused_until_the_time_is_up_says_so(code: int, peers: Any) -> None:
     peer = peers()
     peer.answers = {
@@ -221,16 +229,34 @@ def test_a_refusal_before_a_broker_was_gone_is_told_with_that(peers: Any) -> Non
             raw.fetch(Partition(0), Offset(0), most_bytes=100)
 
 
-def test_who_named_a_leader_that_is_none_is_not_asked_alone(peers: Any) -> None:
+@pytest.mark.parametrize("code", NO_LEADER)
+def test_who_named_a_leader_that_is_none_is_not_asked_alone(code: int, peers: Any) -> None:
     """One that is cut off from whoever elects them would name it for ever."""
     behind, leads = peers(), peers()
     behind.answers = {
         _METADATA: brokers("127.0.0.1", behind.port, epoch=6),
-        _FETCH: fetched(KafkaError.NOT_LEADER_FOR_PARTITION),
+        _FETCH: fetched(code),
     }
     leads.answers = {_METADATA: brokers("127.0.0.1", leads.port, epoch=7), _FETCH: fetched()}
     with RawLog(KafkaSettings(f"{behind.address},{leads.address}"), "waves", deadline=30) as raw:
         assert raw.fetch(Partition(0), Offset(0), most_bytes=100).batches == []
+
+
+def test_a_topic_that_no_broker_knows_any_more_is_refused_by_who_looks_for_its_leaders(peers: Any) -> None:
+    """And not waited for, as a partition is."""
+    peer = peers()
+    peer.answers = {
+        _METADATA: brokers("127.0.0.1", peer.port),
+        _FETCH: fetched(KafkaError.UNKNOWN_TOPIC_OR_PART),
+    }
+    with RawLog(KafkaSettings(peer.address), "waves", deadline=30) as raw:
+        raw._leader(0, time.monotonic() + 30)
+        gone = metadata.MetadataResponse.MetadataResponseTopic(
+            error_code=KafkaError.UNKNOWN_TOPIC_OR_PART, name="waves", is_internal=False, partitions=[]
+        )
+        peer.answers[_METADATA] = brokers("127.0.0.1", peer.port, topics=[gone])
+        with pytest.raises(Refused, match=r"looking for the leaders of topic waves failed: .*create the topic"):
+            raw.fetch(Partition(0), Offset(0), most_bytes=100)
 
 
 def test_a_leader_is_asked_as_the_one_of_the_newest_epoch_that_was_heard_of(peers: Any) -> None:

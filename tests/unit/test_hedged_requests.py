@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from consumers.log_view import KafkaLog
+from wavestitch.contracts.errors import Transient
+from wavestitch.contracts.ports import PartitionEnds
+from wavestitch.contracts.quantities import Partition
+from wavestitch.kafka import hedged_requests
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.hedged_requests import Client, Failed, ask_hedged
 
@@ -63,6 +69,39 @@ def test_an_error_that_will_not_pass_is_told_at_once() -> None:
     with pytest.raises(Failed) as raised:
         ask(fails(KafkaError.UNKNOWN_TOPIC_OR_PART, "no such topic"))
     assert (raised.value.about, raised.value.error.code()) == ("topic", KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
+class Leader:
+    """An admin client whose leaders have not heard of a partition until they were asked so often."""
+
+    def __init__(self, refusals: float) -> None:
+        self.refusals = refusals
+        self.asked = 0
+
+    def poll(self, _timeout: float) -> int:
+        return 0
+
+    def list_offsets(self, asked: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:
+        self.asked += 1
+        answers: dict[Any, Future[Any]] = {at: Future() for at in asked}
+        for future in answers.values():
+            if self.asked <= self.refusals:
+                future.set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+            else:
+                future.set_result(SimpleNamespace(offset=7, leader_epoch=1))
+        return answers
+
+
+def test_a_leader_that_has_not_heard_of_a_partition_yet_is_asked_again_until_the_time_is_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    late, never_hears = Leader(2), Leader(float("inf"))
+    monkeypatch.setattr(hedged_requests, "open_admin", lambda *_, **__: late)
+    assert KafkaLog(NOWHERE).ends("waves", [Partition(0)]) == {Partition(0): PartitionEnds(7, 7, 7, 1)}
+    monkeypatch.setattr(hedged_requests, "open_admin", lambda *_, **__: never_hears)
+    with pytest.raises(Transient, match=r"partition 0 failed: .*UNKNOWN_TOPIC_OR_PART.* knows of it is old; try again"):
+        KafkaLog(NOWHERE, deadline=1.0).ends("waves", [Partition(0)])
+    assert never_hears.asked > 1
 
 
 def test_where_no_client_has_an_answer_all_causes_are_named_once() -> None:

@@ -78,14 +78,16 @@ class Admin:
         """The topic's bound on a record batch, headers included."""
         return int(self._options(name)["max.message.bytes"].value)
 
-    def ask(self, question: Question, doing: Callable[[Any], str]) -> dict[Any, Any]:
-        """The answers by what they are about, or an error of ours. `doing`: what was asked and where, by answer."""
+    def ask(self, question: Question, doing: Callable[[Any], str], *, found: bool = False) -> dict[Any, Any]:
+        """The answers by what they are about, or an error of ours. `doing`: what was asked and where, by answer.
+        `found`: it is about partitions of a topic that was found just now."""
+        most = {"seconds": self.deadline, "nobody": self._nobody}
         try:
-            self._client, found = ask_hedged(self._client, question, seconds=self.deadline, nobody=self._nobody)
+            self._client, answers = ask_hedged(self._client, question, **most, found=found)
         except Failed as failed:
             self._client = Client(self._settings)
-            raise translate(failed.error, doing(failed.about), rights=self._rights) from failed
-        return found
+            raise translate(failed.error, doing(failed.about), rights=self._rights, found=found) from failed
+        return answers
 
     def call(self, call: Callable[[Any, float], R], doing: str) -> R:
         """The same of what a client only does while its caller waits: it is given so many seconds."""
@@ -101,14 +103,14 @@ class Admin:
         return self._refusal[1] if self._refusal is not None and self._refusal[0] >= began else None
 
     def error(self, raised: KafkaException, doing: str) -> Exception:
-        """A consumer's error as one of ours, with what it complained of while it waited."""
+        """A consumer's error about partitions as one of ours, with what it complained of while it waited."""
         error = kafka_error(raised)
         if error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):
             # What the client complained of while it waited explains more than the timeout that it led to.
             since = time.monotonic() - self.deadline - 1
             known = self._complaint[1] if self._complaint is not None and self._complaint[0] >= since else error
             error = self.refused_since(since) or known
-        return translate(error, doing, rights=self._rights)
+        return translate(error, doing, rights=self._rights, found=True)
 
     def remember(self, error: KafkaError) -> None:
         """What a consumer says that is about no request. A refusal stays beside what comes after it: the client goes on

@@ -4,8 +4,8 @@ librdkafka (2.16) sends an administrator's request to the broker that it takes f
 where that one has died it waits for it until the request times out, and for minutes after that. A new client asks the
 brokers that are there. So a question that has no answer after a moment is put by a new client as well; the first answer
 counts, and no broker that is only slow loses the time it has. What is asked changes nothing, so that it may be asked
-twice. Invariant: what is refused (a login, a right, a topic that is not there) is told at once; where nobody answers,
-the error names every cause that was heard of.
+twice. Invariant: what is refused (a login, a right, a topic that is looked up and not there) is told at once; where
+nobody answers, the error names every cause that was heard of.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ class _Asking:
     ask: Question
     until: float
     nobody: float
+    found: bool = False
     began: float = field(default_factory=time.monotonic)
     tries: list[_Try] = field(default_factory=list)
     causes: dict[str, KafkaError] = field(default_factory=dict)
@@ -122,7 +123,7 @@ class _Asking:
     def note(self, client: Client, failed: Failed) -> None:
         """Keep why a client has no answer; raises it where trying again cannot help."""
         self._listen(client, failed.about)
-        if not is_passing(failed.error):
+        if not is_passing(failed.error, found=self.found):
             raise failed
         self.failed = failed
         self._keep(failed.error)
@@ -154,12 +155,14 @@ class _Asking:
             self.causes[said] = error
 
 
-def ask_hedged(client: Client, ask: Question, *, seconds: float, nobody: float) -> tuple[Client, dict[Any, Any]]:
+def ask_hedged(
+    client: Client, ask: Question, *, seconds: float, nobody: float, found: bool = False
+) -> tuple[Client, dict[Any, Any]]:
     """The answers, and the client that has them: it knows brokers that live. Raises `Failed`.
 
-    `seconds`: how long at most; `nobody`: how long where no broker can be reached.
+    `seconds`: how long at most; `nobody`: how long where no broker can be reached. `found`: as of `is_passing`.
     """
-    asking = _Asking(ask, time.monotonic() + seconds, nobody)
+    asking = _Asking(ask, time.monotonic() + seconds, nobody, found)
     asking.put(client)
     time_out, next_at = _FIRST_TIME_OUT, time.monotonic() + _FIRST_TIME_OUT
     pause, again_at = _LOOK_SECONDS, 0.0  # for one that failed there is another one at once, the first time
@@ -169,9 +172,9 @@ def ask_hedged(client: Client, ask: Question, *, seconds: float, nobody: float) 
             wait(waiting, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
         elif not asking.tries:
             time.sleep(_LOOK_SECONDS)
-        found = asking.answered()
-        if found is not None:
-            return found
+        answered = asking.answered()
+        if answered is not None:
+            return answered
         if asking.is_over:
             raise asking.failure()
         now = time.monotonic()

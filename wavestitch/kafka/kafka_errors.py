@@ -1,6 +1,8 @@
 """What Kafka's error codes mean for us: may the same step succeed later, and what has a person to do if not.
 
-Unknown codes count as terminal unless the client says that they are worth a retry.
+Unknown codes count as terminal unless the client says that they are worth a retry. That a topic or a partition is not
+known means two things: of a topic that is looked up that there is none; of a partition of one that was `found` just
+now that this broker, a leader or a coordinator, has an older view of the topic than the one that showed it.
 """
 
 from __future__ import annotations
@@ -68,10 +70,12 @@ def kafka_error(raised: KafkaException) -> KafkaError:
     return error if isinstance(error, KafkaError) else KafkaError(KafkaError._FAIL, str(error))
 
 
-def is_passing(error: KafkaError) -> bool:
+def is_passing(error: KafkaError, *, found: bool = False) -> bool:
     """Whether the same request may succeed later."""
     code = error.code()
-    return code in _PASSING or (bool(error.retriable()) and code not in _AUTHENTICATION | _AUTHORIZATION | _MISSING)
+    if code in _MISSING:
+        return found
+    return code in _PASSING or (bool(error.retriable()) and code not in _AUTHENTICATION | _AUTHORIZATION)
 
 
 def is_refused_login(error: KafkaError) -> bool:
@@ -89,7 +93,7 @@ def is_refused_act(error: KafkaError) -> bool:
     return error.code() in _AUTHORIZATION
 
 
-def translate(error: KafkaError, doing: str, *, rights: str = READER_RIGHTS) -> WavestitchError:
+def translate(error: KafkaError, doing: str, *, rights: str = READER_RIGHTS, found: bool = False) -> WavestitchError:
     """The error as one of ours. `doing`: what was tried and where, e.g. `reading topic ecg partition 3`. `rights`: what
     whoever does this needs."""
     what, code = f"{doing} failed: {error.str()} ({error.name()})", error.name()
@@ -102,6 +106,12 @@ def translate(error: KafkaError, doing: str, *, rights: str = READER_RIGHTS) -> 
     if error.code() in _AUTHORIZATION:
         return Terminal(
             f"{what}; give this user {rights} (docs/threat-model.md says which part needs which)",
+            for_guests=True,
+            code=code,
+        )
+    if error.code() in _MISSING and found:
+        return Transient(
+            f"{what}: the topic is there, and what this broker knows of it is old; try again",
             for_guests=True,
             code=code,
         )

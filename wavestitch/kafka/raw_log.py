@@ -241,7 +241,7 @@ class RawLog:
             return {partition: None}
         if part.error_code:
             error = KafkaError(part.error_code)
-            if not is_passing(error):
+            if not is_passing(error, found=True):
                 raise translate(error, f"fetching the record batch at offset {offset} of {where}")
             self._turn_from_leader(partition, error)
             return {}
@@ -396,8 +396,8 @@ class RawLog:
                 self._refused.pop(partition, None)
                 return found
             error = KafkaError(found.error_code)
-            if not is_passing(error) or time.monotonic() + _PAUSE_SECONDS > until:
-                raise translate(error, doing)
+            if not is_passing(error, found=True) or time.monotonic() + _PAUSE_SECONDS > until:
+                raise translate(error, doing, found=True)
             self._turn_from_leader(partition, error)
             time.sleep(_PAUSE_SECONDS)
 
