@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.builders.sending import send_chunk
@@ -204,6 +206,41 @@ class TestPositions:
             preview(world)
         rewind(world, "previous")
         assert newest(world).positions[Partition(0)].next_offset == 1
+
+    def test_no_way_back_is_named_where_only_a_partition_was_added(self, world: World) -> None:
+        """It stood at its beginning before, as it does."""
+        world.ingest()
+        world.bench.log.add_partition()
+        rewind(world, "latest")
+        assert newest(world).positions.keys() == {0, 1}
+        with pytest.raises(Refused, match="there is nothing to undo in this case") as refused:
+            preview(world)
+        assert "wavestitch rewind" not in str(refused.value)
+
+    @pytest.mark.parametrize(
+        ("stood", "begins", "ways"),
+        [("0:1", 2, "0:earliest"), ("0:1", 3, ""), ("0:1,1:1", 2, "0:earliest,1:1"), ("0:1,1:1", 3, "1:1")],
+    )
+    def test_a_way_back_goes_as_far_as_the_log_does_and_names_no_partition_that_stands_there(
+        self, world: World, stood: str, begins: int, ways: str
+    ) -> None:
+        world.bench.log.add_partition()
+        for n, p in enumerate((0, 0, 0, 1, 1)):
+            send_chunk(world.bench.log, f"w{n}", 0, ONE, at_ms=T, start_ms=T, count=1, partition=p)
+        world.ingest()
+        rewind(world, stood)
+        rewind(world, "latest")
+        world.bench.log.retain_from(Partition(0), Offset(begins))
+        said = []
+        for _ in range(2):
+            with pytest.raises(Refused) as refused:
+                preview(world)
+            said.append(re.findall(r"`wavestitch rewind ecg --to ([^`]+)`", str(refused.value)))
+            was = newest(world)
+            world.bench.tables.commit(was, was.next(kind=HeadKind.MAINTENANCE, note="junk went"), [])
+        assert said == [[ways] if ways else []] * 2
+        if ways:
+            rewind(world, ways)
 
 
 class TestTheHeadThatIsMeant:

@@ -5,7 +5,7 @@ Asks the log and the tables; moves nothing. Only what was named has an entry: th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from wavestitch.batch.unseen_partition import refuse_unknown
@@ -123,15 +123,21 @@ def _wanted(target: Target, sight: Sight, *, log: Log, tables: Tables) -> dict[P
 
 
 def _previous(sight: Sight, tables: Tables) -> dict[Partition, Offset]:
-    head = sight.head
-    if head is not None:
-        stands = {p: at.next_offset for p, at in head.positions.items()}
-        for older in tables.heads():
-            # A partition that it did not know yet stood at its beginning.
-            was = dict.fromkeys(stands, Offset(0)) | {p: at.next_offset for p, at in older.positions.items()}
-            if older.sequence < head.sequence and older.topic_id == head.topic_id and was != stands:
-                return was
-    raise Refused(f"stream {sight.stream.name}: no head that is kept stood elsewhere on this topic")
+    found = None if sight.head is None else stood_elsewhere(sight.head, tables.heads())
+    if found is None:
+        raise Refused(f"stream {sight.stream.name}: no head that is kept stood elsewhere on this topic")
+    return found
+
+
+def stood_elsewhere(head: Head, heads: Iterable[Head]) -> dict[Partition, Offset] | None:
+    """Where the stream stood last, before the head, that is not where it stands. `heads`: newest first."""
+    stands = {p: at.next_offset for p, at in head.positions.items()}
+    for older in heads:
+        # A partition that it did not know yet stood at its beginning.
+        was = dict.fromkeys(stands, Offset(0)) | {p: at.next_offset for p, at in older.positions.items()}
+        if older.sequence < head.sequence and older.topic_id == head.topic_id and was != stands:
+            return was
+    return None
 
 
 def _shifted(sight: Sight, offsets: int) -> dict[Partition, Offset]:

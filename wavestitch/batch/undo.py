@@ -7,7 +7,7 @@ batch means that its offsets are read again, and recognised. A promotion alone i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from wavestitch.batch.edges import Edges
@@ -15,6 +15,7 @@ from wavestitch.batch.held_decision import HeldPreview, plan_held
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.history import find_committed, history_of
 from wavestitch.batch.rewind import Rewind, Target, plan_rewind
+from wavestitch.batch.rewind_target import stood_elsewhere
 from wavestitch.batch.steps import finished
 from wavestitch.batch.take_back import TakingBack, plan_taking_back
 from wavestitch.contracts.assembly import ChunkFacts
@@ -23,7 +24,9 @@ from wavestitch.contracts.errors import BadInput, Refused
 from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.held import HeldLook, effective_held
 from wavestitch.contracts.held_choice import digest_of
-from wavestitch.contracts.position import HeadKind
+from wavestitch.contracts.ports import PartitionEnds
+from wavestitch.contracts.position import Head, HeadKind
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stages import DecideOn, RewindTo, Stage, TakeBack, opposites
 from wavestitch.contracts.undone_decision import not_undone_by, touched_by
 
@@ -69,11 +72,25 @@ def _refuse_other_head(edges: Edges, newest: int | None, meant: int | None) -> N
 def _or_previous(edges: Edges) -> str:
     """The way back by hand, where there is one."""
     heads = edges.tables.heads()
-    stands = {p: at.next_offset for p, at in heads[0].positions.items()} if heads else {}
-    for h in heads[1:]:
-        if h.topic_id == heads[0].topic_id and {p: at.next_offset for p, at in h.positions.items()} != stands:
-            return f", or go back by hand: `wavestitch rewind {edges.name} --to previous`"
-    return ""
+    was = stood_elsewhere(heads[0], heads) if heads else None
+    if was is None:
+        return ""
+    topic = edges.log.topic(edges.stream.topic)
+    ends = edges.log.ends(topic.name, topic.partitions) if topic.topic_id == heads[0].topic_id else {}
+    to = _places(heads[0], was, ends) if _gone(was, ends) else "previous"
+    return f", or go back by hand: `wavestitch rewind {edges.name} --to {to}`" if ends and to else ""
+
+
+def _gone(offsets: Mapping[Partition, Offset], ends: Mapping[Partition, PartitionEnds]) -> list[Partition]:
+    return sorted(p for p, to in offsets.items() if p in ends and to < ends[p].log_start)
+
+
+def _places(head: Head, offsets: Mapping[Partition, Offset], ends: Mapping[Partition, PartitionEnds]) -> str:
+    """For `--to`: these offsets, as far as the log still has them; empty where it stands there already."""
+    stands = {p: at.next_offset for p, at in head.positions.items()}
+    gone = _gone(offsets, ends)
+    there = {p: ends[p].log_start if p in gone else to for p, to in sorted(offsets.items())}
+    return ",".join(f"{p}:{'earliest' if p in gone else to}" for p, to in there.items() if stands.get(p) != to)
 
 
 def _stages_of_plan(edges: Edges, plan_id: str) -> tuple[Stage, ...]:
@@ -118,14 +135,14 @@ def _plan_back(edges: Edges, found: RewindTo, *, who: str, why: str) -> Rewind:
         )
     topic = edges.log.topic(stream.topic)
     ends = edges.log.ends(topic.name, topic.partitions)
-    gone = sorted(p for p, to in found.offsets.items() if p in ends and to < ends[p].log_start)
-    if gone and topic.topic_id == found.topic_id:
-        places = ",".join(f"{p}:{'earliest' if p in gone else to}" for p, to in sorted(found.offsets.items()))
-        first = gone[0]
+    gone = _gone(found.offsets, ends)
+    if head is not None and gone and topic.topic_id == found.topic_id:
+        places, first = _places(head, found.offsets, ends), gone[0]
+        back = f"Go back as far as there is something: `wavestitch rewind {stream.name} --to {places}`"
         raise Refused(
             f"stream {stream.name}: offset {found.offsets[first]} of partition {first} is not in the log of "
-            f"{topic.name} any more, which begins at {ends[first].log_start}. Go back as far as there is something: "
-            f"`wavestitch rewind {stream.name} --to {places}`"
+            f"{topic.name} any more, which begins at {ends[first].log_start}. "
+            f"{back if places else 'It stands there already: nothing is left to go back to'}"
         )
     target = Target(offsets=dict(found.offsets))
     return plan_rewind(stream, target, log=edges.log, tables=edges.tables, who=who, why=why)
