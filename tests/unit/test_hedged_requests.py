@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from consumers.log_view import KafkaLog
 from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.ports import PartitionEnds
-from wavestitch.contracts.quantities import Partition
+from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.kafka import hedged_requests
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.hedged_requests import Client, Failed, ask_hedged
@@ -97,7 +97,8 @@ def test_a_leader_that_has_not_heard_of_a_partition_yet_is_asked_again_until_the
 ) -> None:
     late, never_hears = Leader(2), Leader(float("inf"))
     monkeypatch.setattr(hedged_requests, "open_admin", lambda *_, **__: late)
-    assert KafkaLog(NOWHERE).ends("waves", [Partition(0)]) == {Partition(0): PartitionEnds(7, 7, 7, 1)}
+    seven = PartitionEnds(Offset(7), Offset(7), Offset(7), LeaderEpoch(1))
+    assert KafkaLog(NOWHERE).ends("waves", [Partition(0)]) == {Partition(0): seven}
     monkeypatch.setattr(hedged_requests, "open_admin", lambda *_, **__: never_hears)
     with pytest.raises(Transient, match=r"partition 0 failed: .*UNKNOWN_TOPIC_OR_PART.* knows of it is old; try again"):
         KafkaLog(NOWHERE, deadline=1.0).ends("waves", [Partition(0)])
