@@ -165,7 +165,8 @@ def test_a_client_that_is_gone_before_its_COMMIT_keeps_no_later_one_out(postgres
         ("", ["7s", "7s"]),
         ("-csearch_path%3Dpublic", ["7s", "7s"]),
         ("-csearch_path%3Dpublic --statement-timeout%3D9s", ["9s", "7s"]),
-        ("-cidle_in_transaction_session_timeout%3D8s -cstatement_timeout%3D9s", ["9s", "8s"]),
+        ("-cidle_in_transaction_session_timeout%3D8s -cSTATEMENT_TIMEOUT%3D9s", ["9s", "8s"]),
+        ("-capplication_name%3Dno_statement_timeout", ["7s", "7s"]),
     ],
 )
 def test_a_session_that_a_pooler_hands_on_keeps_no_time_out_of_ours(

@@ -12,7 +12,7 @@ import pytest
 from tests.builders.table_rows import facts, held_row, published_row, stage, write_landing
 from tests.domain.maintenance_rig import Rig
 from tests.domain.readers_beside import Readers
-from wavestitch.contracts.errors import Transient, WavestitchError
+from wavestitch.contracts.errors import Altered, Transient, WavestitchError
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.lookup import file_scans
 from wavestitch.tables.maintenance import put_together, small_files
@@ -88,13 +88,35 @@ def test_who_looks_at_rows_for_longer_than_their_snapshot_lives_is_told_so_and_o
                 rig.maintain(small_files=2)
                 rig.publish()
 
-    with pytest.raises(Transient, match="has expired meanwhile, and a file of it is gone: read again"):
+    with pytest.raises(Transient, match="has expired meanwhile, and a file is gone: read again"):
         verify_waveforms(table, progress=maintenance)
     with pytest.raises(Transient, match="has expired meanwhile"):
         list(pinned.faces(["w2"]))
     again = rig.tables.waveforms()
     assert again is not None
     assert verify_waveforms(again).altered == ()
+
+
+def test_who_reads_an_older_snapshot_is_told_that_it_has_expired_while_the_newest_is_there(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    for n in range(3):
+        rig.publish(f"w{n}")
+    before = rig.tables.waveforms()
+    assert before is not None
+    old = before.metadata.current_snapshot_id
+    rig.maintain(small_files=2)
+    seen, now = rig.tables.waveforms(), rig.tables.waveforms()
+    assert seen is not None
+    assert now is not None
+    (task, *_) = file_scans.files_to_read(seen, snapshot_id=old)
+    now.maintenance.expire_snapshots().by_id(old).commit()
+    Path(task.file.file_path.removeprefix("file://")).unlink()
+    with pytest.raises(Transient, match=f"snapshot {old} of it has expired meanwhile"):
+        list(file_scans.read_file(seen, task, ["waveform_id"]))
+    again = rig.tables.waveforms()
+    assert again is not None
+    with pytest.raises(Altered, match="restore it"):
+        list(file_scans.read_file(again, task, ["waveform_id"]))
 
 
 # a product that shows readers something else

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.builders.sending import send_chunk
 from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from tests.fakes.batch import Bench, Carrying, FakeEdges
 from tests.fakes.fake_log import FakeLog
+from tests.fakes.faults import Fault, Steps
 from wavestitch.batch.held_decision import HeldPreview, carry_out
 from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.request import rewind_target
@@ -206,6 +208,23 @@ class TestPositions:
             preview(world)
         rewind(world, "previous")
         assert newest(world).positions[Partition(0)].next_offset == 1
+
+    def test_where_nobody_can_be_asked_how_far_the_log_goes_the_refusal_says_why_all_the_same(
+        self, world: World
+    ) -> None:
+        world.send("a", 0, ONE, count=1)
+        world.ingest()
+        rewind(world, "earliest")
+        was = newest(world)
+        world.bench.tables.commit(was, was.next(kind=HeadKind.MAINTENANCE, note="junk went"), [])
+        asked = Steps(partial(preview, world))
+        while asked.at != "log.topic":
+            assert asked.advance()
+        asked.advance(Fault.FAIL_BEFORE)
+        asked.finish()
+        assert isinstance(asked.error, Refused)
+        assert "cannot be undone" in str(asked.error)
+        assert "wavestitch rewind" not in str(asked.error)
 
     def test_no_way_back_is_named_where_only_a_partition_was_added(self, world: World) -> None:
         """It stood at its beginning before, as it does."""

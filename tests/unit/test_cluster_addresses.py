@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from wavestitch.contracts.errors import Refused, Transient
+from wavestitch.contracts.errors import Transient
 from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.kafka import cluster_addresses
 from wavestitch.kafka.client_settings import KafkaSettings
@@ -242,20 +242,20 @@ def test_who_named_a_leader_that_is_none_is_not_asked_alone(code: int, peers: An
         assert raw.fetch(Partition(0), Offset(0), most_bytes=100).batches == []
 
 
-def test_a_topic_that_no_broker_knows_any_more_is_refused_by_who_looks_for_its_leaders(peers: Any) -> None:
-    """And not waited for, as a partition is."""
+def test_a_topic_that_a_broker_does_not_know_any_more_or_yet_is_waited_for(peers: Any) -> None:
+    """It was found before anybody read: who looks for it next is told whether it is gone."""
     peer = peers()
     peer.answers = {
         _METADATA: brokers("127.0.0.1", peer.port),
         _FETCH: fetched(KafkaError.UNKNOWN_TOPIC_OR_PART),
     }
-    with RawLog(KafkaSettings(peer.address), "waves", deadline=30) as raw:
+    with RawLog(KafkaSettings(peer.address), "waves", deadline=0.3) as raw:
         raw._leader(0, time.monotonic() + 30)
         gone = metadata.MetadataResponse.MetadataResponseTopic(
             error_code=KafkaError.UNKNOWN_TOPIC_OR_PART, name="waves", is_internal=False, partitions=[]
         )
         peer.answers[_METADATA] = brokers("127.0.0.1", peer.port, topics=[gone])
-        with pytest.raises(Refused, match=r"looking for the leaders of topic waves failed: .*create the topic"):
+        with pytest.raises(Transient, match=r"UNKNOWN_TOPIC_OR_PART|topic waves: .*; try again"):
             raw.fetch(Partition(0), Offset(0), most_bytes=100)
 
 

@@ -20,7 +20,7 @@ from wavestitch.batch.steps import finished
 from wavestitch.batch.take_back import TakingBack, plan_taking_back
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.batch_stages import CommitHead, ShowHead, stages_of
-from wavestitch.contracts.errors import BadInput, Refused
+from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.contracts.harmless import in_shell
 from wavestitch.contracts.held import HeldLook, effective_held
 from wavestitch.contracts.held_choice import digest_of
@@ -70,13 +70,16 @@ def _refuse_other_head(edges: Edges, newest: int | None, meant: int | None) -> N
 
 
 def _or_previous(edges: Edges) -> str:
-    """The way back by hand, where there is one."""
+    """The way back by hand, where there is one, and somebody to ask how far it goes."""
     heads = edges.tables.heads()
     was = stood_elsewhere(heads[0], heads) if heads else None
     if was is None:
         return ""
-    topic = edges.log.topic(edges.stream.topic)
-    ends = edges.log.ends(topic.name, topic.partitions) if topic.topic_id == heads[0].topic_id else {}
+    try:
+        topic = edges.log.topic(edges.stream.topic)
+        ends = edges.log.ends(topic.name, topic.partitions) if topic.topic_id == heads[0].topic_id else {}
+    except WavestitchError:
+        return ""  # why it cannot be undone is what was asked
     to = _places(heads[0], was, ends) if _gone(was, ends) else "previous"
     return f", or go back by hand: `wavestitch rewind {edges.name} --to {to}`" if ends and to else ""
 

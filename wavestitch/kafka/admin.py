@@ -80,7 +80,7 @@ class Admin:
 
     def ask(self, question: Question, doing: Callable[[Any], str], *, found: bool = False) -> dict[Any, Any]:
         """The answers by what they are about, or an error of ours. `doing`: what was asked and where, by answer.
-        `found`: it is about partitions of a topic that was found just now."""
+        `found`: it is about a topic that was found just now, or partitions of it."""
         most = {"seconds": self.deadline, "nobody": self._nobody}
         try:
             self._client, answers = ask_hedged(self._client, question, **most, found=found)
@@ -139,6 +139,7 @@ class Admin:
         found: Mapping[str, Any] = self.ask(
             lambda client, seconds: client.describe_configs([resource], request_timeout=seconds),
             lambda _: f"reading the configuration of topic {name}",
+            found=True,
         )[resource]
         return found
 

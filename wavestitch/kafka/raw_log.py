@@ -364,7 +364,8 @@ class RawLog:
         self._brokers = brokers
         if found.error_code:
             error = KafkaError(found.error_code)
-            if is_passing(error):
+            # Whoever reads has found the topic: one that is not known here is gone since, or not heard of yet.
+            if is_passing(error, found=True):
                 raise Disconnected(f"topic {self._topic}: {error.str()}; try again")
             raise translate(error, f"looking for the leaders of topic {self._topic}")
         self._leaders = {

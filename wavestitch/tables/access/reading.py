@@ -31,25 +31,26 @@ def reading(name: str) -> Iterator[None]:
 @contextmanager
 def reading_files(table: Table) -> Iterator[None]:
     """As `reading`, around whatever reads files that the table names, as it was loaded. Raises `Transient` where
-    maintenance has let go of its snapshot meanwhile: then a file that is missed is no damage."""
+    maintenance has let go of snapshots of it meanwhile: then a file that is missed may be no damage, and whoever reads
+    again is told which."""
     name = ".".join(table.name())
     try:
         with reading(name):
             yield
     except Altered as error:
-        if not _expired(table):
+        expired = _expired(table)
+        if not expired:
             raise
         raise Transient(
-            f"snapshot {table.metadata.current_snapshot_id} of table {name}, which was being read, has expired "
-            "meanwhile, and a file of it is gone: read again. Whoever reads for longer than `snapshot_age` and "
-            "`orphan_age` of the settings allow asks for less at a time, or raises these"
+            f"table {name} was being read as it was, snapshot {min(expired)} of it has expired meanwhile, and a file "
+            "is gone: read again. Whoever reads for longer than `snapshot_age` and `orphan_age` of the settings allow "
+            "asks for less at a time, or raises these"
         ) from error
 
 
-def _expired(table: Table) -> bool:
+def _expired(table: Table) -> set[int]:
     try:
         now = table.catalog.load_table(table.name())
     except Exception:  # what is told then is what went wrong first
-        return False
-    snapshot = table.metadata.current_snapshot_id
-    return snapshot is not None and now.metadata.snapshot_by_id(snapshot) is None
+        return set()
+    return {s.snapshot_id for s in table.snapshots()} - {s.snapshot_id for s in now.snapshots()}

@@ -132,7 +132,7 @@ def _server_time_outs(url: URL, time_outs: TimeOuts) -> str:
     to each transaction for itself: a pooler hands the session to others after it. What the address says itself, as
     `-cname=…` or `--name=…`, stays; empty where that is both."""
     milliseconds = ceil(time_outs.answer * 1000)
-    theirs = str(url.query.get("options", "")).replace("-", "_")
-    names = [n for n in ("statement_timeout", "idle_in_transaction_session_timeout") if n not in theirs]
+    theirs = str(url.query.get("options", "")).lower().replace("-", "_")
+    names = [n for n in ("statement_timeout", "idle_in_transaction_session_timeout") if f"{n}=" not in theirs]
     said = ", ".join(f"set_config('{name}', '{milliseconds}', true)" for name in names)
     return said and f"SELECT {said}"
