@@ -18,7 +18,7 @@ from wavestitch import console, console_verify, terminal
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.verify_request import VerifyRequest, verify_request
-from wavestitch.contracts.errors import BadInput
+from wavestitch.contracts.errors import BadInput, WavestitchError
 from wavestitch.contracts.stream import Stream as Definition
 from wavestitch.stream_files import read_definition
 from wavestitch.write_once import disk_errors, write_first
@@ -111,13 +111,21 @@ def _keep(report: dict[str, Any], into: Path) -> None:
 
 
 def _report(found: dict[str, Any], into: Path | None, as_json: bool, *, show: Callable[[], None]) -> None:
-    if not as_json:
-        show()
+    not_kept: WavestitchError | None = None
     if into is not None:
-        _keep(found, into)
+        try:
+            _keep(found, into)
+        except WavestitchError as error:  # what took hours to find is shown all the same
+            not_kept = error
     if as_json:
         print(json.dumps(found, indent=1))
-    elif into is not None:
-        terminal.out.print(f"the whole report is in {into}")
+    else:
+        show()
+        if into is not None and not_kept is None:
+            terminal.out.print(f"the whole report is in {into}")
     if found["exit_code"]:
+        if not_kept is not None:
+            terminal.err.print(not_kept.message, highlight=False)
         raise typer.Exit(found["exit_code"])
+    if not_kept is not None:
+        raise not_kept

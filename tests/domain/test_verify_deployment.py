@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from tests.builders.altered_rows import alter_row
 from tests.builders.deleted_rows import delete_rows
@@ -225,15 +226,30 @@ def test_the_command_says_it_in_its_exit_code_in_a_table_as_json_and_in_a_report
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_a_report_whose_file_another_made_meanwhile_is_not_said_to_be_in_it(
+def test_a_report_whose_file_another_made_meanwhile_is_shown_and_not_said_to_be_in_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], *, as_json: bool
 ) -> None:
-    into, shown = tmp_path / "report.json", list[str]()
+    into, found = tmp_path / "report.json", {"exit_code": 0}
     into.write_text("another's")
-    with pytest.raises(BadInput, match=f"{into} was made by another meanwhile and stays; the report is in no file"):
-        cli_verify._report({"exit_code": 0}, into, as_json, show=lambda: shown.append("what was found"))
-    assert (into.read_text(), capsys.readouterr().out) == ("another's", "")
-    assert shown == ([] if as_json else ["what was found"])
+
+    def reported() -> str:
+        with pytest.raises(BadInput, match=f"{into} was made by another meanwhile and stays; the report is in no file"):
+            cli_verify._report(found, into, as_json, show=lambda: print("what was found"))
+        return capsys.readouterr().out
+
+    assert reported() == (json.dumps(found, indent=1) if as_json else "what was found") + "\n"
+    assert into.read_text() == "another's"
+
+
+def test_what_differs_is_the_exit_code_also_where_the_disk_takes_no_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(typer.Exit) as ended:
+        cli_verify._report({"exit_code": 6}, tmp_path / "file" / "report.json", as_json=True, show=lambda: None)
+    said = capsys.readouterr()
+    assert (ended.value.exit_code, json.loads(said.out)) == (6, {"exit_code": 6})
+    assert "writing the report failed: File exists" in " ".join(said.err.split())
 
 
 def test_the_dag_says_the_same_and_fails_where_they_differ(in_this_process: DeploymentRig) -> None:
