@@ -339,6 +339,14 @@ def test_an_id_is_no_path_and_two_ids_are_two_names(tmp_path: Path) -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]*", n) for n in names)
     inside = tmp_path / "inside"
     for name in PATHS:
+def test_data_records_that_edf_s_library_reckons_longer_than_they_last_are_never_laid_out(tmp_path: Path) -> None:
+    none = make_waveform([1] * 29_947, sampling_rate_hz=200.0)
+    with pytest.raises(Refused, match="whose number is reckoned back from how long they last"):
+        write(none, "edf", tmp_path)
+    others = make_waveform(np.arange(348_924) % 99, sampling_rate_hz=1000.0)
+    same_as_sent(others, "edf", write(others, "edf", tmp_path))
+
+
         path = write(make_waveform([1] * 360, waveform_id=name), "parquet", inside)
         assert path.parent == inside
         assert polars.read_parquet(path)["waveform_id"][0] == name

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from itertools import count as count_from
-from math import isqrt
+from math import ceil, isqrt
 from typing import Any, NamedTuple
 
 _CHARACTERS = 8
@@ -84,10 +84,12 @@ def _record(each: int, samples: int, rate: Fraction) -> DataRecords | None:
     if text is None or count > _MOST_RECORDS or each > _MOST_RECORDS:
         return None
     seconds, rate_hz = float(text), float(rate)
-    # As the library does it, in floats: on the way in, and out.
+    # As the library does it, in floats: on the way in, and out, where it looks for annotations up to the end of the
+    # last data record that it reckons with.
     lasts = _seconds(samples, rate_hz)
     whole = lasts / seconds == count or Decimal(str(lasts)) / Decimal(text) == count
-    return DataRecords(each, seconds) if whole and each / seconds == rate_hz else None
+    back = each / seconds == rate_hz and ceil(count * seconds / seconds - 1e-12) <= count
+    return DataRecords(each, seconds) if whole and back else None
 
 
 def annotation_samples(least: int, samples: int, records: DataRecords) -> int:
