@@ -30,6 +30,7 @@ from wavestitch.plain_files import open_plain
 SCRATCH = re.compile(r"\.[0-9a-f]{32}\.tmp")
 """What a file in the making is called."""
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+_NO_LOCKS = (errno.ENOTSUP, errno.ENOSYS)
 _BLOCK = 1 << 20
 _ZEROS = memoryview(bytes(_BLOCK))
 _DIGITS = 32
@@ -237,17 +238,16 @@ def _hold(handle: int) -> None:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a living process has it; on a file system that knows no locks, nobody seems to."""
+    """Whether a living process has it; on a file system that knows no locks, nobody seems to. Where it cannot be told,
+    it is: NFS takes an exclusive lock through what was opened for reading for an error, and a shared one not."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
         return True
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in _NO_LOCKS
     finally:
         os.close(handle)
     return False

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
+import shutil
 import stat
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,6 @@ from wavestitch.reading.exactness import EXACT, FORMATS, Format, Row, Rule, brok
 from wavestitch.reading.export import check_rows, export_name, file_format, write_files
 from wavestitch.reading.formats.file_format import FileFormat
 from wavestitch.reading.waveform import Waveform
-from wavestitch.write_once import scratch_file
 
 # wfdb asks pandas for what goes some day.
 pytestmark = pytest.mark.filterwarnings("error", "ignore:The inplace keyword:DeprecationWarning")
@@ -218,27 +220,54 @@ def test_what_is_there_is_never_replaced_and_an_unknown_format_or_nothing_at_all
         check_rows([], to="npz", into=tmp_path)
 
 
-@pytest.mark.parametrize("to", ["npz", "wfdb"])
-def test_what_a_killed_export_left_in_the_making_goes_with_the_next_and_what_others_hold_stays(
-    tmp_path: Path, to: Format
-) -> None:
-    killed = tmp_path / f".{'0' * 32}.tmp"
-    killed.write_bytes(b"half a file")
-    folder = tmp_path / f".{'1' * 32}.tmp"
+def left_in_the_making(into: Path, which: int) -> tuple[Path, Path]:
+    """A file, and a folder, as a process that was killed more than a day ago left them."""
+    file, folder = (into / f".{digit:032x}.tmp" for digit in (2 * which, 2 * which + 1))
+    file.write_bytes(b"half a file")
     folder.mkdir()
     (folder / "half.dat").write_bytes(b"half")
+    for path in (file, folder / "half.dat", folder):
+        os.utime(path, (0, time.time() - 25 * 3600))
+    return file, folder
+
+
+@pytest.mark.parametrize("to", ["npz", "wfdb"])
+def test_what_a_killed_export_left_in_the_making_goes_a_day_later_whoever_has_a_lock(
+    tmp_path: Path, to: Format
+) -> None:
+    killed = left_in_the_making(tmp_path, 0)
+    beside, folder_beside = left_in_the_making(tmp_path, 1)  # of another host, whose locks are not seen here
+    os.utime(beside)
+    os.utime(folder_beside / "half.dat")
     strange = tmp_path / ".mine.tmp"
     strange.write_bytes(b"")
-    with scratch_file(tmp_path) as held:
-        beside = write_files([make_waveform([1] * 360, waveform_id=name) for name in ("a", "b")], to=to, into=tmp_path)
-        next(beside)
-        assert [p.exists() for p in (killed, folder, strange, held)] == [False, False, True, True]
-        killed.write_bytes(b"of an export at work")
+    os.utime(strange, (0, 0))
+    handle = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         write(make_waveform([1] * 360), to, tmp_path)
-        assert killed.exists(), "another export is at work there"
-        list(beside)
-    write(make_waveform([1] * 360, waveform_id="c"), to, tmp_path)
-    assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == [strange.name]
+    finally:
+        os.close(handle)
+    assert [p.exists() for p in (*killed, strange)] == [False, False, True]
+    assert beside.exists()
+    assert (folder_beside / "half.dat").exists()
+    assert len([p for p in tmp_path.iterdir() if p.name.startswith(".")]) == 3
+
+
+def test_a_folder_that_is_being_cleared_away_gets_no_name_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, stopped = left_in_the_making(tmp_path, 0)
+    remove = shutil.rmtree
+
+    def its_owner_goes_on(path: Path) -> None:
+        with pytest.raises(FileNotFoundError):
+            stopped.rename(tmp_path / "finished")
+        remove(path)
+
+    monkeypatch.setattr(shutil, "rmtree", its_owner_goes_on)
+    write(make_waveform([1] * 360), "npz", tmp_path)
+    assert [p.suffix for p in tmp_path.iterdir()] == [".npz"]
 
 
 @pytest.mark.parametrize("to", ["npz", "wfdb"])
@@ -310,6 +339,14 @@ def test_what_edf_says_beside_the_samples_takes_little_room(tmp_path: Path, rate
     assert path.stat().st_size < 1.1 * one.samples.nbytes
 
 
+def test_data_records_that_edf_s_library_reckons_longer_than_they_last_are_never_laid_out(tmp_path: Path) -> None:
+    none = make_waveform([1] * 29_947, sampling_rate_hz=200.0)
+    with pytest.raises(Refused, match="whose number is reckoned back from how long they last"):
+        write(none, "edf", tmp_path)
+    others = make_waveform(np.arange(348_924) % 99, sampling_rate_hz=1000.0)
+    same_as_sent(others, "edf", write(others, "edf", tmp_path))
+
+
 def test_where_a_second_has_many_samples_a_data_record_of_edf_lasts_one() -> None:
     assert data_records(480_000, 8000.0, beside=300) == DataRecords(8000, 1.0)
 
@@ -339,14 +376,6 @@ def test_an_id_is_no_path_and_two_ids_are_two_names(tmp_path: Path) -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]*", n) for n in names)
     inside = tmp_path / "inside"
     for name in PATHS:
-def test_data_records_that_edf_s_library_reckons_longer_than_they_last_are_never_laid_out(tmp_path: Path) -> None:
-    none = make_waveform([1] * 29_947, sampling_rate_hz=200.0)
-    with pytest.raises(Refused, match="whose number is reckoned back from how long they last"):
-        write(none, "edf", tmp_path)
-    others = make_waveform(np.arange(348_924) % 99, sampling_rate_hz=1000.0)
-    same_as_sent(others, "edf", write(others, "edf", tmp_path))
-
-
         path = write(make_waveform([1] * 360, waveform_id=name), "parquet", inside)
         assert path.parent == inside
         assert polars.read_parquet(path)["waveform_id"][0] == name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -20,7 +22,7 @@ from wavestitch.contracts.position import GroupOffset, Head, Tag
 from wavestitch.contracts.quantities import Partition
 from wavestitch.maintain.run import maintain_stream, raise_failures
 from wavestitch.maintain.stages import NAMES
-from wavestitch.write_once import DigestingFile, scratch_file
+from wavestitch.write_once import DigestingFile, scratch_file, scratch_name
 
 pytestmark = pytest.mark.filterwarnings("error")
 DAY_MS = 86_400_000
@@ -114,6 +116,30 @@ class TestLeftovers:
             assert all(p.exists() for p in (writing.path, scratch))
         writing.discard()
         assert list(folder.glob(".*.tmp")) == []
+
+    @pytest.mark.parametrize(
+        ("locks", "refused", "stay"),
+        [
+            pytest.param(fcntl.LOCK_EX, errno.EBADF, (True, False), id="NFS 4"),
+            pytest.param(fcntl.LOCK_EX | fcntl.LOCK_SH, errno.ENOLCK, (True, True), id="none to be had"),
+            pytest.param(fcntl.LOCK_EX | fcntl.LOCK_SH, errno.ENOTSUP, (False, False), id="none known"),
+        ],
+    )
+    def test_age_alone_decides_only_on_a_file_system_that_knows_no_locks(self, rig, monkeypatch, locks, refused, stay):
+        flock = fcntl.flock
+
+        def of_another_file_system(handle: int, how: int) -> None:
+            if how & locks and fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+                raise OSError(refused, os.strerror(refused))
+            flock(handle, how)
+
+        monkeypatch.setattr(fcntl, "flock", of_another_file_system)
+        folder = self.batch_folder(rig)
+        writing, left = DigestingFile(folder), folder / scratch_name()
+        left.write_text("half")
+        rig.maintain("leftovers", now_ms=now_ms() + DAY_MS)
+        assert (writing.path.exists(), left.exists()) == stay
+        writing.discard()
 
     def test_files_that_have_a_name_are_not_touched(self, rig):
         folder = self.batch_folder(rig)

@@ -12,7 +12,6 @@ Nothing that a process's threads share is set here: not its mask, nor which warn
 from __future__ import annotations
 
 import errno
-import fcntl
 import filecmp
 import os
 import re
@@ -35,7 +34,6 @@ from wavestitch.write_once import (
     SCRATCH,
     digest_bytes,
     disk_errors,
-    is_held,
     place_once,
     scratch_file,
     scratch_name,
@@ -52,6 +50,8 @@ _MODULES: Mapping[Format, str] = {
 }
 _TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 _READABLE = 40
+_LEFT_SECONDS = 24 * 60 * 60
+"""What is in the making is one waveform's, and is written in minutes: unchanged for so long, nobody writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,8 @@ def write_files(waveforms: Iterable[Waveform], *, to: Format, into: Path) -> Ite
     """Write one after the other. Raises as `check_rows`, `BadInput` for a name that something else has, and `Altered`
     where a file is not read back as it was meant: those before it stay."""
     how = file_format(to)
-    with disk_errors(f"writing to {into}"), _exporting_to(make_folder(into)):
+    with disk_errors(f"writing to {into}"):
+        _clear(make_folder(into))
         for waveform in waveforms:
             refuse_inexact(waveform.row, to)
             name = export_name(waveform.id)
@@ -113,30 +114,21 @@ def write_files(waveforms: Iterable[Waveform], *, to: Format, into: Path) -> Ite
             yield Exported(waveform.id, write(waveform, how, into, name))
 
 
-@contextmanager
-def _exporting_to(into: Path) -> Iterator[None]:
-    """Beside other exports to this folder. One that is alone there takes away what killed ones left in the making.
-    Where a file system knows no locks that stays."""
-    handle = os.open(into, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _clear(into)
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_SH)
-        yield
-    finally:
-        os.close(handle)
-
-
 def _clear(into: Path) -> None:
-    for path in into.iterdir():
-        if SCRATCH.fullmatch(path.name) is None or path.is_symlink():
-            continue
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.is_file() and not is_held(path):  # by who draws, or keeps a report, there
-            path.unlink()
+    """Take away what killed exports, drawings and reports left in the making there. Its age alone tells it from what is
+    being written: a lock of a folder is each host's own on NFS, and whoever may read the folder may hold one."""
+    left = [path for path in into.iterdir() if SCRATCH.fullmatch(path.name) and not path.is_symlink()]
+    if not left:
+        return
+    with scratch_file(into) as made_now:  # by the clock that the others' times are of
+        limit = made_now.stat().st_mtime - _LEFT_SECONDS
+    for path in left:
+        with suppress(OSError):  # gone meanwhile, or another's: then it stays
+            if path.is_file() and path.lstat().st_mtime < limit:
+                path.unlink()
+            elif path.is_dir() and max(p.lstat().st_mtime for p in (path, *path.iterdir())) < limit:
+                # Whoever made it, and comes back after so long, finds it gone, and names no folder that is half empty.
+                shutil.rmtree(path.rename(into / scratch_name()))
 
 
 def _write_file(waveform: Waveform, how: FileFormat, into: Path, name: str) -> Path:
