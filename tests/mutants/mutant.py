@@ -19,11 +19,6 @@ class Mutant:
     name: str
     source: str
 
-    @property
-    def function(self) -> str:
-        """Its qualified name, or that of the class; `module` where it is in none."""
-        return self.name.partition(":")[0]
-
 
 def mutants_of(source: str) -> list[Mutant]:
     """All of them, each once, in the order of the operators; what is no Python is none."""

@@ -32,8 +32,9 @@ class Chosen:
     def tests(self) -> set[str]:
         return {*self.of_all, *(test for tests in self.by_function.values() for test in tests)}
 
-    def of(self, function: str) -> tuple[str, ...]:
-        """A function within one that is run is run by it."""
+    def of(self, mutant: str) -> tuple[str, ...]:
+        """By its name, which begins with its function's. A function within one that is run is run by it."""
+        function = mutant.partition(":")[0]
         while function:
             if function in self.by_function:
                 return self.by_function[function]

@@ -162,9 +162,9 @@ def chosen_of(*tests: RanTest) -> Chosen:
 def test_of_each_function_the_closest_and_the_broadest_tests_are_tried_as_long_as_there_is_time() -> None:
     broad = [ran(f"broad {n}", 4.0 + n, "f", "g", others=20) for n in range(3)]
     found = chosen_of(*broad, ran("close", 3.0, "f", others=1), ran("beside", 0.5, "f", others=9), ran("other", 0.1))
-    assert found.of("f") == ("close", "broad 0", "beside")
+    assert found.of("f: `a` → `b`") == ("close", "broad 0", "beside")
     assert found.of("g") == ("broad 0", "broad 1")
-    assert found.of("f.inner") == found.of("f"), "a function within another one is run by it"
+    assert found.of("f.inner: `a` → `b`") == found.of("f: `a` → `b`"), "a function within another one is run by it"
     assert found.of("never_run") == found.of("module") == found.of_all == ("close", "broad 0", "beside")
     assert found.tests == {"close", "beside", "broad 0", "broad 1"}
 

@@ -190,7 +190,7 @@ class _Session(_FirstFailure):
             if plant is None:
                 self._say(f"load\t{mutant.name}")
                 continue
-            session.items = [items[test] for test in self._trial.tests.of(mutant.function) if test in items]
+            session.items = [items[test] for test in self._trial.tests.of(mutant.name) if test in items]
             session.items.sort(key=lambda item: (-failed[item.nodeid], took[item.nodeid]))
             alone = sum(took[item.nodeid] for item in session.items)
             killed = self._child(session, plant, tests=min(seconds, alone)).fails()
