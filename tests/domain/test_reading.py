@@ -223,7 +223,8 @@ def test_the_command_exports_what_is_asked_for_and_nothing_where_one_does_not_fi
     first.write_bytes(b"somebody's")
     second.unlink()
     assert run("--to", "edf", "--channel", "II") == 2
-    assert "exists already, for waveform 'm1-0', and is not what would be written" in capsys.readouterr().err
+    said = " ".join(capsys.readouterr().err.split())
+    assert "exists already, for waveform 'm1-0', and is not what would be written" in said
     assert (first.read_bytes(), second.exists()) == (b"somebody's", False)
     assert run("unknown", "--to", "edf") == 2
     assert run("m1-0", "unknown", "--to", "hdf5") == 2

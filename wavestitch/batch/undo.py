@@ -81,7 +81,7 @@ def _or_previous(edges: Edges) -> str:
     except WavestitchError:
         return ""  # why it cannot be undone is what was asked
     to = _places(heads[0], was, ends) if _gone(was, ends) else "previous"
-    return f", or go back by hand: `wavestitch rewind {edges.name} --to {to}`" if ends and to else ""
+    return f", or go back by hand: `wavestitch rewind {edges.name} --to {in_shell(to)}`" if ends and to else ""
 
 
 def _gone(offsets: Mapping[Partition, Offset], ends: Mapping[Partition, PartitionEnds]) -> list[Partition]:
