@@ -29,28 +29,27 @@ def reading(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def reading_files(table: Table) -> Iterator[None]:
-    """As `reading`, around whatever reads files that the table names, as it was loaded. Raises `Transient` where
-    maintenance has let go of snapshots of it meanwhile: then a file that is missed may be no damage, and whoever reads
-    again is told which."""
-    name = ".".join(table.name())
+def reading_files(table: Table, snapshot_id: int | None = None) -> Iterator[None]:
+    """As `reading`, around whatever reads files that a snapshot of the table names (the current one, as the table was
+    loaded). Raises `Transient` where maintenance has let go of that meanwhile: then a file that is missed is no
+    damage."""
+    name, snapshot = ".".join(table.name()), snapshot_id or table.metadata.current_snapshot_id
     try:
         with reading(name):
             yield
     except Altered as error:
-        expired = _expired(table)
-        if not expired:
+        if not _expired(table, snapshot):
             raise
         raise Transient(
-            f"table {name} was being read as it was, snapshot {min(expired)} of it has expired meanwhile, and a file "
-            "is gone: read again. Whoever reads for longer than `snapshot_age` and `orphan_age` of the settings allow "
+            f"snapshot {snapshot} of table {name}, which was being read, has expired meanwhile, and a file of it is "
+            "gone: read again. Whoever reads for longer than `snapshot_age` and `orphan_age` of the settings allow "
             "asks for less at a time, or raises these"
         ) from error
 
 
-def _expired(table: Table) -> set[int]:
+def _expired(table: Table, snapshot: int | None) -> bool:
     try:
         now = table.catalog.load_table(table.name())
     except Exception:  # what is told then is what went wrong first
-        return set()
-    return {s.snapshot_id for s in table.snapshots()} - {s.snapshot_id for s in now.snapshots()}
+        return False
+    return snapshot is not None and now.metadata.snapshot_by_id(snapshot) is None

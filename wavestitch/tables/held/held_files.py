@@ -122,7 +122,7 @@ def held_files_of(table: Table, snapshot_id: int) -> HeldFiles:
     """The live files of a snapshot that is there."""
     snapshot = table.metadata.snapshot_by_id(snapshot_id)
     assert snapshot is not None, "asked of a snapshot that is not there"
-    with reading_files(table):
+    with reading_files(table, snapshot_id):
         manifests = snapshot.manifests(table.io)
         if any(m.content == ManifestContent.DELETES for m in manifests):
             # By another engine: which rows of a file are gone is said by all manifests together.

@@ -25,7 +25,7 @@ _AT_ONCE_BYTES = 8 << 20
 def stored_payloads(table: Table, snapshot_id: int, chunks: Collection[HeldKey]) -> Iterator[tuple[HeldKey, Any]]:
     """The chunks and their bytes (a buffer), file by file. Raises `Terminal` where one has none in this snapshot."""
     for task, rows in find_rows(table, snapshot_id, chunks):
-        with reading_files(table), table.io.new_input(task.file.file_path).open() as source:
+        with reading_files(table, snapshot_id), table.io.new_input(task.file.file_path).open() as source:
             # Through a buffer a column is read page by page; without one, a row group of it at once.
             parquet = pq.ParquetFile(source, buffer_size=_BUFFER)
             yield from _of_file(parquet, dict(_as_written(table, task, rows)))

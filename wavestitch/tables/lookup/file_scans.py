@@ -37,7 +37,7 @@ def files_to_read(
     table: Table, row_filter: BooleanExpression = EVERY_ROW, *, snapshot_id: int | None = None
 ) -> list[FileScanTask]:
     """The files of a snapshot (the current one) that can have matching rows, in order of their paths."""
-    with reading_files(table):
+    with reading_files(table, snapshot_id):
         found = table.scan(row_filter=row_filter, snapshot_id=snapshot_id).plan_files()
         return sorted(found, key=lambda task: task.file.file_path)
 
@@ -49,11 +49,13 @@ def read_file(
     row_filter: BooleanExpression = EVERY_ROW,
     *,
     repeated: Sequence[str] = (),
+    snapshot_id: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The matching rows of one file, in the file's order. `repeated`: columns of texts that come as dictionaries; as
-    they are, a text of 16 KiB that costs its file nothing takes that much in every row."""
+    """The matching rows of one file of a snapshot (the current one), in the file's order. `repeated`: columns of texts
+    that come as dictionaries; as they are, a text of 16 KiB that costs its file nothing takes that much in every
+    row."""
     schema, few = table.schema().select(*columns), tuple(repeated)
-    with reading_files(table), _dictionaries_unsaid():
+    with reading_files(table, snapshot_id), _dictionaries_unsaid():
         scan = ArrowScan(table.metadata, table.io, schema, row_filter, dictionary_columns=few)
         yield from scan.to_record_batches([task])
 

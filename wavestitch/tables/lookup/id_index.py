@@ -194,7 +194,7 @@ class _Named(NamedTuple):
 
 def _manifests(table: Table, snapshot_id: int | None) -> list[ManifestFile]:
     snapshot = table.current_snapshot() if snapshot_id is None else table.snapshot_by_id(snapshot_id)
-    with reading_files(table):
+    with reading_files(table, snapshot_id):
         return [] if snapshot is None else snapshot.manifests(table.io)
 
 

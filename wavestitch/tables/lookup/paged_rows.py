@@ -73,7 +73,8 @@ def page_of_rows(
             return PageOfRows(tuple(found), opened, len(ordered), Place(at.snapshot_id, number, 0))
         opened += 1
         skip = at.row if number == at.file else 0
-        for row, one in _numbered(read_file(table, ordered[number], columns, wanted), skip):
+        batches = read_file(table, ordered[number], columns, wanted, snapshot_id=at.snapshot_id)
+        for row, one in _numbered(batches, skip):
             if len(found) == most_rows:
                 return PageOfRows(tuple(found), opened, len(ordered), Place(at.snapshot_id, number, row))
             found.append(one)
