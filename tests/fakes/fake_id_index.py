@@ -29,7 +29,7 @@ class _Table:
     """As pyiceberg's, as far as the index uses it. `files`: by path, the ids of each."""
 
     def __init__(self, uuid: str, files: Mapping[str, Collection[str]]) -> None:
-        self.metadata = SimpleNamespace(table_uuid=uuid)
+        self.metadata = SimpleNamespace(table_uuid=uuid, current_snapshot_id=len(files) or None)
         self.io = None
         self.files = files
 
