@@ -111,8 +111,8 @@ def test_an_open_transaction_parts_the_stable_end_from_the_high_watermark(
     assert log.ends(topic, [Partition(0)]) == {0: PartitionEnds(Offset(0), Offset(5), Offset(8), LeaderEpoch(0))}
 
 
-def test_a_partition_that_is_not_there_is_an_error_and_not_left_out(log: Log, topic_factory: Any) -> None:
-    topic = topic_factory()
+def test_a_partition_that_is_not_there_is_an_error_and_not_left_out(broker: Broker, topic_factory: Any) -> None:
+    topic, log = topic_factory(), KafkaLog(as_product(broker.bootstrap), deadline=5)
     with pytest.raises(Transient, match=f"{topic} partition 7"):
         log.ends(topic, [Partition(0), Partition(7)])
     with pytest.raises(Transient, match=f"{topic} partition 7"):

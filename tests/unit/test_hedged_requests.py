@@ -114,6 +114,22 @@ def test_where_no_client_has_an_answer_all_causes_are_named_once() -> None:
     assert "after" not in said
 
 
+def test_the_answer_that_failed_is_named_and_not_the_first_of_those_whose_time_is_up() -> None:
+    codes = iter([(None, KafkaError.UNKNOWN_TOPIC_OR_PART)])
+
+    def question(_admin: Any, _seconds: float) -> dict[str, Future[str]]:
+        answers: dict[str, Future[str]] = {"partition 0": Future(), "partition 7": Future()}
+        for future, code in zip(answers.values(), next(codes, [KafkaError._TIMED_OUT] * 2), strict=True):
+            if code is not None:
+                future.set_exception(KafkaException(KafkaError(code)))
+        return answers
+
+    with pytest.raises(Failed) as raised:
+        ask_hedged(Client(NOWHERE), question, seconds=1.0, nobody=20.0, found=True)
+    assert raised.value.about == "partition 7"
+    assert raised.value.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+
+
 def test_where_every_client_fails_at_once_few_of_them_are_made() -> None:
     put: list[Future[str]] = []
 

@@ -125,7 +125,9 @@ class _Asking:
         self._listen(client, failed.about)
         if not is_passing(failed.error, found=self.found):
             raise failed
-        self.failed = failed
+        # Where the time is up every answer fails, the first one by name: what another one said stays.
+        if self.failed is None or failed.error.code() != KafkaError._TIMED_OUT:
+            self.failed = failed
         self._keep(failed.error)
 
     @property
