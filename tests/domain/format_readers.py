@@ -57,6 +57,7 @@ def wfdb_(path: Path) -> Said:
 
 def edf(path: Path) -> Said:
     file = edfio.read_edf(path)
+    assert file.is_continuous, "readers of EDF+C refuse it"
     (signal,) = file.signals
     low, high = (Fraction(repr(v)) for v in (signal.physical_min, signal.physical_max))
     gain = Fraction(signal.digital_max - signal.digital_min) / (high - low)

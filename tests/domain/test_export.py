@@ -351,6 +351,14 @@ def test_where_a_second_has_many_samples_a_data_record_of_edf_lasts_one() -> Non
     assert data_records(480_000, 8000.0, beside=300) == DataRecords(8000, 1.0)
 
 
+@pytest.mark.parametrize("rate", [10.0, 250.0, 1000.0])
+def test_data_records_of_edf_begin_where_the_one_before_ends_to_the_last_digit(tmp_path: Path, rate: float) -> None:
+    for start_us in (0, 100_000, 300_000, 816_000, 999_999):
+        start_ns = 1_700_000_000 * 10**9 + start_us * 1000
+        late = make_waveform(np.arange(60_000) % 99, sampling_rate_hz=rate, start_time_ns=start_ns)
+        same_as_sent(late, "edf", write(late, "edf", tmp_path / str(start_us)))
+
+
 @pytest.mark.parametrize("mask", [0o000, 0o077])
 @pytest.mark.parametrize("to", FORMATS)
 def test_files_are_for_owner_and_group_whatever_the_mask_which_stays_the_process_s_own(
