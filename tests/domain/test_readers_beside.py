@@ -3,6 +3,7 @@ grow, and nothing else. I2, I3."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from tests.builders.table_rows import facts, held_row, published_row, stage, wri
 from tests.domain.maintenance_rig import Rig
 from tests.domain.readers_beside import Readers
 from wavestitch.contracts.errors import Altered, Transient, WavestitchError
+from wavestitch.contracts.held import HeldLook, IdsLook
+from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.tables.commit.stored_table import StoredTable
-from wavestitch.tables.lookup import file_scans
+from wavestitch.tables.lookup import file_scans, published_lookup
 from wavestitch.tables.maintenance import put_together, small_files
 from wavestitch.tables.maintenance.verify_waveforms import verify_waveforms
 
@@ -51,6 +54,12 @@ class Story:
         chunk = facts(0, number, b"open")._replace(waveform_id=f"open-{number}")
         row = held_row(chunk, landing=landing, row=0, decision=decision, sequence=head.sequence + 1)
         self.rig.hold([row], decision=decision, sequence=head.sequence + 1)
+
+    def holds(self) -> HeldMark:
+        head = self.rig.tables.head()
+        assert head is not None
+        assert head.held is not None
+        return head.held
 
     def maintain(self) -> None:
         self.rig.maintain(small_files=2)
@@ -115,6 +124,58 @@ def test_who_reads_an_older_snapshot_is_told_that_it_has_expired_while_the_newes
         list(file_scans.read_file(seen, task, ["waveform_id"], snapshot_id=old))
     with pytest.raises(Altered, match="restore it"):  # of the newest
         list(file_scans.read_file(seen, task, ["waveform_id"]))
+
+
+def test_who_looks_up_rows_of_an_older_snapshot_is_told_that_it_has_expired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(tmp_path)
+    for n in range(3):
+        rig.publish(f"w{n}")
+    before = rig.tables.waveforms()
+    assert before is not None
+    old = before.metadata.current_snapshot_id
+    assert old is not None
+    rig.maintain(small_files=2)
+    seen, now = rig.tables.waveforms(), rig.tables.waveforms()
+    assert seen is not None
+    assert now is not None
+    planned = published_lookup.files_to_read
+
+    def expired_meanwhile(*args: Any, **more: Any) -> Any:
+        found = planned(*args, **more)
+        now.maintenance.expire_snapshots().by_id(old).commit()
+        for task in found:
+            Path(task.file.file_path.removeprefix("file://")).unlink()
+        return found
+
+    monkeypatch.setattr(published_lookup, "files_to_read", expired_meanwhile)
+    with pytest.raises(Transient, match=f"snapshot {old} of table .* has expired meanwhile"):
+        published_lookup.find_published(seen, ["w0"], snapshot_id=old)
+
+
+def test_who_looks_at_what_an_older_head_held_is_told_to_look_again_and_of_no_damage(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.batch()
+    story.hold()
+    tables = story.rig.tables
+    seen = story.holds()
+    keys = {chunk.key for chunk in tables.held(seen, HeldLook(everything=True))}
+    for _ in range(3):
+        story.hold()
+        story.batch()
+        story.maintain()
+    looks: list[Callable[[], object]] = [
+        lambda: tables.held(seen, HeldLook(everything=True)),
+        lambda: tables.held_ids(seen, IdsLook()),
+        lambda: tables.held_files(seen),
+        lambda: tables.held_payloads(seen, keys, tmp_path / "bytes.arrow"),
+        lambda: list(tables.held_values(seen, keys)),
+    ]
+    for look in looks:
+        with pytest.raises(Transient, match=f"held snapshot {seen.snapshot_id}, .* look again"):
+            look()
+    assert len(tables.held(story.holds(), HeldLook(everything=True))) == 4
 
 
 # a product that shows readers something else

@@ -65,10 +65,10 @@ class _Manifest:
         return [SimpleNamespace(data_file=self._file)]
 
 
-def _ids_in(table: Any, file: DataFile, column: str, key: bytes) -> Hashes:
+def _ids_in(table: Any, file: DataFile, column: str, key: bytes, snapshot_id: int | None) -> Hashes:
     if isinstance(table, _Table):
         return hash_ids(table.files[file.file_path], key)
-    return _ids_in_really(table, file, column, key)
+    return _ids_in_really(table, file, column, key, snapshot_id)
 
 
 id_index._ids_in = _ids_in

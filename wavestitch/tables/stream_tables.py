@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyiceberg.table import FileScanTask, Table
 
 from wavestitch.contracts.batch_row import BatchRow
-from wavestitch.contracts.errors import BadInput, StateUnknown, Terminal, Transient
+from wavestitch.contracts.errors import Altered, BadInput, StateUnknown, Terminal, Transient
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, IdsLook, PublishedWaveform
 from wavestitch.contracts.held_left import HeldLeft
 from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark, check_mark
@@ -33,6 +33,7 @@ from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.commit.samples_column import never_filled, sample_type_of
 from wavestitch.tables.commit.stored_table import StoredTable
 from wavestitch.tables.commit.table_layout import BATCHES_TABLE, HELD_TABLE, waveforms_layout
+from wavestitch.tables.held.held_files import told_of_newer
 from wavestitch.tables.held.held_left import left_snapshots, mark_as_it_is
 from wavestitch.tables.held.held_look import ids_held, live_files, look_at_held
 from wavestitch.tables.held.held_payloads import write_payloads
@@ -221,7 +222,12 @@ class StreamTables:
         table = self._table_at(base)
         self._refuse_expired(table, of)
         goes = self._taken_out(table, instead_of)
-        back = rows_again(self._waveforms, table, files_to_read(table, snapshot_id=of), ids, encoding=self._encoding())
+        tasks = files_to_read(table, snapshot_id=of)
+        try:
+            back = rows_again(self._waveforms, table, tasks, ids, encoding=self._encoding())
+        except Altered:
+            self._refuse_expired(self._waveforms.ensure(), of)
+            raise
         self._waveforms.commit_instead(table, [], goes.old, [*goes.new, *back], new.to_properties())
         return self._as_committed(table, new)
 
@@ -260,17 +266,22 @@ class StreamTables:
         released = None
         if look.unreleased and self._id_index is not None and (published := self._waveforms.load()) is not None:
             released = Released(published, self._id_index)
-        return look_at_held(self._held.ensure(), mark, look, index=self._id_index, released=released)
+        with told_of_newer(mark, self.head):
+            return look_at_held(self._held.ensure(), mark, look, index=self._id_index, released=released)
 
     def held_ids(self, mark: HeldMark | None, look: IdsLook) -> dict[str, int]:
-        return {} if mark is None else ids_held(self._held.ensure(), mark, look, index=self._id_index)
+        if mark is None:
+            return {}
+        with told_of_newer(mark, self.head):
+            return ids_held(self._held.ensure(), mark, look, index=self._id_index)
 
     def held_files(self, mark: HeldMark | None) -> list[HeldFile]:
         if mark is None:
             return []
-        found = live_files(self._held.ensure(), mark.snapshot_id)
-        check_mark(mark, found, table=self._held.name)
-        return found
+        with told_of_newer(mark, self.head):
+            found = live_files(self._held.ensure(), mark.snapshot_id)
+            check_mark(mark, found, table=self._held.name)
+            return found
 
     def stage_held(self, base: HeldMark | None, rows: Sequence[HeldRow], *, staging: HeldStaging) -> HeldMark | None:
         if not rows:
@@ -322,12 +333,15 @@ class StreamTables:
         """
         if mark is None:
             raise Terminal(f"the head names nothing of table {self._held.name}; there are no bytes of held chunks")
-        return write_payloads(self._held.ensure(), mark.snapshot_id, chunks, to)
+        with told_of_newer(mark, self.head):
+            return write_payloads(self._held.ensure(), mark.snapshot_id, chunks, to)
 
     def held_values(self, mark: HeldMark, chunks: Collection[HeldKey]) -> Iterator[tuple[HeldKey, Any]]:
         """These held chunks with their bytes, in no order, and nothing on disk. Raises as `held_payloads` does."""
         table = self._held.load()
-        return iter(()) if table is None else stored_payloads(table, mark.snapshot_id, chunks)
+        if table is not None:
+            with told_of_newer(mark, self.head):
+                yield from stored_payloads(table, mark.snapshot_id, chunks)
 
     def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
         table = self._batches.load()

@@ -7,7 +7,8 @@ the few that it opens. Never decides what is held: it answers "may have it"; tha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -22,7 +23,9 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import BooleanType, IntegerType, LongType, PrimitiveType, StringType
 
 from wavestitch.contracts.assembly import Coordinate
-from wavestitch.contracts.held_mark import JUNK, HeldFile
+from wavestitch.contracts.errors import Altered, Transient
+from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark
+from wavestitch.contracts.position import Head
 from wavestitch.contracts.read_places import spans_of
 from wavestitch.tables.access.reading import reading_files
 from wavestitch.tables.commit.table_layout import HELD
@@ -119,9 +122,16 @@ class HeldFiles:
 
 
 def held_files_of(table: Table, snapshot_id: int) -> HeldFiles:
-    """The live files of a snapshot that is there."""
+    """The live files of a snapshot. Raises `Altered` where it is not there."""
     snapshot = table.metadata.snapshot_by_id(snapshot_id)
-    assert snapshot is not None, "asked of a snapshot that is not there"
+    if snapshot is None:
+        name = ".".join(table.name())
+        raise Altered(
+            f"the head names snapshot {snapshot_id} of table {name}, which is not there (expired by somebody else, or "
+            "an older state of the table was restored): go back to a metadata file of the table that has it, or look "
+            f"at what is left with `wavestitch rewind {table.name()[0]} --to rebuilt`",
+            table=name,
+        )
     with reading_files(table, snapshot_id):
         manifests = snapshot.manifests(table.io)
         if any(m.content == ManifestContent.DELETES for m in manifests):
@@ -129,6 +139,22 @@ def held_files_of(table: Table, snapshot_id: int) -> HeldFiles:
             scans = files_to_read(table, snapshot_id=snapshot_id)
             return replace(_columns([task.file for task in scans]), scans=scans)
         return _together([_of_manifest(_Manifest(m, table.io)) for m in manifests])
+
+
+@contextmanager
+def told_of_newer(mark: HeldMark, newest: Callable[[], Head | None]) -> Iterator[None]:
+    """Around whatever reads what a head names as held. Raises `Transient` where that is not there and the newest head
+    names something else: maintenance lets go of what older ones name, and nobody has damaged it."""
+    try:
+        yield
+    except Altered as error:
+        head = newest()
+        if head is None or head.held == mark:
+            raise
+        raise Transient(
+            f"held snapshot {mark.snapshot_id}, which the head named when it was looked at, is not there any more, and "
+            "the newest head names another one: look again"
+        ) from error
 
 
 class _Manifest:

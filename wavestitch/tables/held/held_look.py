@@ -18,7 +18,6 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table import FileScanTask, Table
 
 from wavestitch.contracts.assembly import Coordinate
-from wavestitch.contracts.errors import Altered
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, IdsLook
 from wavestitch.contracts.held_mark import JUNK, HeldFile, HeldMark, check_mark
 from wavestitch.contracts.read_places import spans_of
@@ -39,20 +38,8 @@ _REPEATED = (
 
 
 def live_files(table: Table, snapshot_id: int) -> list[HeldFile]:
-    """Raises `Altered` where the snapshot is not there."""
-    return list(_live(table, snapshot_id).held)
-
-
-def _live(table: Table, snapshot_id: int) -> HeldFiles:
-    if table.metadata.snapshot_by_id(snapshot_id) is None:
-        name = ".".join(table.name())
-        raise Altered(
-            f"the head names snapshot {snapshot_id} of table {name}, which is not there (expired by somebody else, or "
-            "an older state of the table was restored): go back to a metadata file of the table that has it, or look "
-            f"at what is left with `wavestitch rewind {table.name()[0]} --to rebuilt`",
-            table=name,
-        )
-    return held_files_of(table, snapshot_id)
+    """Raises as `held_files_of`."""
+    return list(held_files_of(table, snapshot_id).held)
 
 
 def look_at_held(
@@ -68,7 +55,7 @@ def look_at_held(
     `index`: says which files have which ids; without it, each file that can have one of them by its bounds is opened.
     `released`: knows what of it waits no more; without it, whatever is open counts as waiting.
     """
-    files = _live(table, mark.snapshot_id)
+    files = held_files_of(table, mark.snapshot_id)
     check_mark(mark, files.held, table=".".join(table.name()))
     if look.open_since is not None and look.unreleased and released is not None:
         waits = _still_waiting(table, mark, look.open_since, files, released)
@@ -113,7 +100,7 @@ def _ids_in(table: Table, task: FileScanTask) -> set[str]:
 def ids_held(table: Table, mark: HeldMark, look: IdsLook, *, index: IdIndex | None = None) -> dict[str, int]:
     """The waveforms that are asked for, and how many such rows each has, by the id column alone. How many are held is
     for a producer to say: of those that are asked for the first `most` are in memory, and as many again."""
-    files = _live(table, mark.snapshot_id)
+    files = held_files_of(table, mark.snapshot_id)
     check_mark(mark, files.held, table=".".join(table.name()))
     meant = files.of_chunks() & (files.of_reasons({r.value for r in look.reasons}) if look.reasons else True)
     if look.since_ms is not None:

@@ -133,7 +133,7 @@ class IdIndex:
             try:
                 with _usable(path):
                     if (found := _look(path, identity, manifests, ask)) is None:
-                        _follow(path, identity, table, list(manifests.values()), kind)
+                        _follow(path, identity, table, list(manifests.values()), kind, snapshot_id)
                         # Not in the next round: what is damaged may take one for what it lacks and one for what it has.
                         found = _look(path, identity, manifests, ask)
                 if found is not None:
@@ -240,14 +240,16 @@ def _look_up(store: IdStore, parts: Parts, ids: Collection[str]) -> dict[str, se
     return {names[number]: some for number, some in by_file.items()}
 
 
-def _follow(path: Path, identity: str, table: Table, manifests: list[ManifestFile], kind: _Kind) -> None:
-    """Cover these manifests: read the ids of the files in them that are not in the store yet. Files are read outside of
-    any transaction; whoever else follows meanwhile reads some of them, too, and adds none twice."""
+def _follow(
+    path: Path, identity: str, table: Table, manifests: list[ManifestFile], kind: _Kind, snapshot_id: int | None
+) -> None:
+    """Cover these manifests of a snapshot: read the ids of the files in them that are not in the store yet. Files are
+    read outside of any transaction; whoever else follows meanwhile reads some of them, too, and adds none twice."""
     with open_store(path, identity, write=True) as store:
         covered, key = store.known_parts(map(_part, manifests)), store.key
     parts: dict[str, list[str]] = {}
     files: dict[str, DataFile] = {}
-    with reading_files(table):
+    with reading_files(table, snapshot_id):
         for manifest in manifests:
             if _part(manifest) not in covered:
                 found = [e.data_file for e in manifest.fetch_manifest_entry(table.io, discard_deleted=True)]
@@ -258,7 +260,8 @@ def _follow(path: Path, identity: str, table: Table, manifests: list[ManifestFil
     ids: dict[str, Hashes] = {}
     for name, file in files.items():
         if name not in known:
-            ids[name] = _ids_in(table, file, kind.column, key) if kind.has(file) else np.empty(0, np.uint64)
+            has = kind.has(file)
+            ids[name] = _ids_in(table, file, kind.column, key, snapshot_id) if has else np.empty(0, np.uint64)
         if sum(map(len, ids.values())) >= _IDS_AT_ONCE:
             _add(path, identity, ids, key)
             ids = {}
@@ -279,14 +282,10 @@ def _add(path: Path, identity: str, ids: dict[str, Hashes], key: bytes) -> None:
         store.add(ids)
 
 
-def _ids_in(table: Table, file: DataFile, column: str, key: bytes) -> Hashes:
+def _ids_in(table: Table, file: DataFile, column: str, key: bytes, snapshot_id: int | None) -> Hashes:
     # With no row filter and no deletes: a row that is deleted later on must be found before that.
-    return np.concatenate(
-        [
-            np.empty(0, np.uint64),
-            *(hash_ids(b[column].to_pylist(), key) for b in read_file(table, FileScanTask(file), [column])),
-        ]
-    )
+    batches = read_file(table, FileScanTask(file), [column], snapshot_id=snapshot_id)
+    return np.concatenate([np.empty(0, np.uint64), *(hash_ids(b[column].to_pylist(), key) for b in batches)])
 
 
 @contextmanager

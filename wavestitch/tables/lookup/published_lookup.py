@@ -44,10 +44,10 @@ def published_in_files(
         files = index.tasks_of(table, ids, snapshot_id=snapshot_id)
     for task, some in files:
         wanted = pa.array(sorted(some), pa.string())
-        if index is None and not _has_any(table, task, wanted):
+        if index is None and not _has_any(table, task, wanted, snapshot_id):
             continue
         few = is_in("waveform_id", some) if len(some) <= _MOST_IN_FILTER else EVERY_ROW
-        for batch in read_file(table, task, ["waveform_id", "chunks"], few):
+        for batch in read_file(table, task, ["waveform_id", "chunks"], few, snapshot_id=snapshot_id):
             for row in batch.filter(pc.is_in(batch["waveform_id"], value_set=wanted)).to_pylist():
                 yield task.file, _waveform(row["waveform_id"], row["chunks"])
 
@@ -62,8 +62,8 @@ def count_by_plan(table: Table) -> dict[str, int]:
     return dict(found)
 
 
-def _has_any(table: Table, task: FileScanTask, wanted: pa.Array) -> bool:
-    ids = (batch["waveform_id"] for batch in read_file(table, task, ["waveform_id"]))
+def _has_any(table: Table, task: FileScanTask, wanted: pa.Array, snapshot_id: int | None) -> bool:
+    ids = (batch["waveform_id"] for batch in read_file(table, task, ["waveform_id"], snapshot_id=snapshot_id))
     return any(pc.any(pc.is_in(i, value_set=wanted)).as_py() for i in ids)
 
 
