@@ -48,9 +48,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     paths: list[str] = []
 
     def counted(read: Callable[..., object]) -> Callable[..., object]:
-        def note(table: object, task: FileScanTask, *rest: object) -> object:
+        def note(table: object, task: FileScanTask, *rest: object, **more: object) -> object:
             paths.append(task.file.file_path)
-            return read(table, task, *rest)
+            return read(table, task, *rest, **more)
 
         return note
 

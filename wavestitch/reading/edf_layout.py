@@ -17,6 +17,8 @@ _CHARACTERS = 8
 _LEAST, _MOST = -(2**15), 2**15 - 1
 _RECORD_SAMPLES = 30_720
 """EDF asks for data records of 61,440 bytes at most."""
+_LEAST_SAMPLES = 256
+"""Of each of several data records: what is said once takes as much room in every one, some hundred bytes."""
 _MOST_RECORDS = 10**8 - 1
 _BESIDE = 10
 """A data record of a second, which EDF recommends, has so many times what annotations take beside its samples."""
@@ -81,7 +83,7 @@ def data_records(samples: int, rate_hz: float, *, beside: int = 0) -> DataRecord
 def _record(each: int, samples: int, rate: Fraction) -> DataRecords | None:
     text = _eight(each / rate)
     count = samples // each
-    if text is None or count > _MOST_RECORDS or each > _MOST_RECORDS:
+    if text is None or count > _MOST_RECORDS or each > _MOST_RECORDS or (count > 1 and each < _LEAST_SAMPLES):
         return None
     seconds, rate_hz = float(text), float(rate)
     # As the library does it, in floats: on the way in, and out, where it looks for annotations up to the end of the

@@ -118,8 +118,8 @@ EXACT: Mapping[Format, tuple[Rule, ...]] = {
         ),
         Rule(
             ("sampling_rate_hz", "sample_count"),
-            "a length of whole data records whose duration is said exactly by 8 characters, and whose number is "
-            "reckoned back from how long they last",
+            "a length of whole data records, of one or of several of 256 samples and more, whose duration is said "
+            "exactly by 8 characters, and whose number is reckoned back from how long they last",
             lambda row: data_records(int(row["sample_count"]), float(row["sampling_rate_hz"])) is not None,
         ),
         Rule(("units",), "units of 8 printable ASCII characters", lambda row: _plain_ascii(row["units"], most=8)),

@@ -158,7 +158,7 @@ class StreamTables:
         table = self._waveforms.ensure()
         if self.remains() != remains:
             raise CommitConflict(f"table {self._waveforms.name} is not as it was looked at; nothing was written")
-        self.held_files(new.held)
+        self._vouched_for(new.held)
         self._waveforms.commit_files(table, [], new.to_properties())
         found = newest_head(table)
         if found != new:
@@ -279,9 +279,14 @@ class StreamTables:
         if mark is None:
             return []
         with told_of_newer(mark, self.head):
-            found = live_files(self._held.ensure(), mark.snapshot_id)
-            check_mark(mark, found, table=self._held.name)
-            return found
+            return self._vouched_for(mark)
+
+    def _vouched_for(self, mark: HeldMark | None) -> list[HeldFile]:
+        if mark is None:
+            return []
+        found = live_files(self._held.ensure(), mark.snapshot_id)
+        check_mark(mark, found, table=self._held.name)
+        return found
 
     def stage_held(self, base: HeldMark | None, rows: Sequence[HeldRow], *, staging: HeldStaging) -> HeldMark | None:
         if not rows:
