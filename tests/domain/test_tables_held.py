@@ -25,7 +25,7 @@ from tests.builders.table_rows import (
 )
 from tests.domain.table_races import race, stage_the_same_and_more
 from wavestitch.contracts.assembly import ChunkFacts
-from wavestitch.contracts.errors import Altered, Terminal
+from wavestitch.contracts.errors import Altered, Terminal, Transient
 from wavestitch.contracts.held import HeldLook, effective_held
 from wavestitch.contracts.ports import HeldRow
 from wavestitch.contracts.quantities import EpochMs
@@ -128,9 +128,22 @@ class TestHeld:
     def test_a_snapshot_that_is_not_what_the_head_vouches_for_is_altered(self, tables, tmp_path):
         rows = list(self.ROWS)
         head = hold(tables, held_rows(write_landing(tmp_path / "l.arrow", rows), rows))
-        for wrong in ({"rows": 4}, {"digest": "0" * 64}, {"bytes": 1}, {"snapshot_id": 7}):
+        for wrong in ({"rows": 4}, {"digest": "0" * 64}, {"bytes": 1}):
             with pytest.raises(Altered, match="snapshot"):
                 tables.held(replace(head.held, **wrong), HeldLook(everything=True))
+
+    def test_a_snapshot_that_the_newest_head_names_and_somebody_expired_is_altered(self, tables, tmp_path):
+        rows = held_rows(write_landing(tmp_path / "l.arrow", self.ROWS), self.ROWS)
+        head = hold(tables, rows[:2])
+        hold(tables, rows[2:])
+        table = tables._held.load()
+        with table.manage_snapshots() as change:
+            change.set_current_snapshot(head.held.snapshot_id)
+        table.maintenance.expire_snapshots().by_id(tables.head().held.snapshot_id).commit()
+        with pytest.raises(Altered, match="which is not there"):
+            tables.held(tables.head().held, HeldLook(everything=True))
+        with pytest.raises(Transient, match="look again"):
+            tables.held(replace(head.held, snapshot_id=7), HeldLook(everything=True))
 
     def test_payloads_come_back_in_order_of_coordinate_from_wherever_they_are(self, tables, tmp_path):
         rows = list(self.ROWS)

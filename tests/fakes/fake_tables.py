@@ -245,7 +245,8 @@ class FakeTables(TableAccidents):
             return ()
         rows = self.held_snapshots.get(mark.snapshot_id)
         if rows is None:
-            if self.snapshots and self.snapshots[-1].held != mark:
+            newest = self.snapshots[-1].held if self.snapshots else mark
+            if newest is None or newest.snapshot_id != mark.snapshot_id:
                 raise Transient("a newer head names something else as held: look again")
             raise Altered(f"the head names held snapshot {mark.snapshot_id}, which is not there")
         check_mark(mark, held_files(rows), table="waves.held")

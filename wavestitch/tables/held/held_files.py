@@ -149,7 +149,7 @@ def told_of_newer(mark: HeldMark, newest: Callable[[], Head | None]) -> Iterator
         yield
     except Altered as error:
         head = newest()
-        if head is None or head.held == mark:
+        if head is None or (head.held is not None and head.held.snapshot_id == mark.snapshot_id):
             raise
         raise Transient(
             f"held snapshot {mark.snapshot_id}, which the head named when it was looked at, is not there any more, and "
