@@ -36,21 +36,13 @@ from wavestitch.cli_status import status, watch
 from wavestitch.cli_undo import undo
 from wavestitch.cli_verify import compare, verify
 from wavestitch.cli_waveforms import plot, verify_table, waveforms
-from wavestitch.contracts.errors import (
-    BadInput,
-    DataLost,
-    Fenced,
-    GateClosed,
-    Refused,
-    StateUnknown,
-    Transient,
-    WavestitchError,
-)
+from wavestitch.contracts.errors import BadInput, WavestitchError
 from wavestitch.contracts.instant import parse_time
 from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.plain_text import check_utf8
 from wavestitch.contracts.quantities import epoch_ms
 from wavestitch.contracts.stream import shared_groups
+from wavestitch.exit_codes import TRY_AGAIN, exit_code_of
 from wavestitch.settings import declared, load_settings, stream_names
 
 app = typer.Typer(
@@ -59,17 +51,6 @@ app = typer.Typer(
     help="Chunked waveforms from Kafka, stitched whole and published exactly once, in bounded batches.",
 )
 
-_EXIT_CODES: tuple[tuple[type[WavestitchError], int], ...] = (
-    (BadInput, 2),
-    (Refused, 3),
-    (DataLost, 3),
-    (Fenced, 4),
-    (GateClosed, 5),
-    (Transient, 75),
-    (StateUnknown, 75),
-)
-
-_OUT_OF_MEMORY = 75
 StreamName = Annotated[str, typer.Argument(help="A stream declared in streams/NAME.yaml")]
 Partitions = Annotated[str | None, typer.Option(help="Of these partitions only, e.g. 0,2; the others stay")]
 Until = Annotated[
@@ -92,14 +73,14 @@ def main() -> None:
             print(json.dumps(error.to_json()))
         terminal.err.print(f"{type(error).__name__}", style="red", end=": ", highlight=False)
         terminal.err.print(error.message, highlight=False)
-        raise SystemExit(next((code for kind, code in _EXIT_CODES if isinstance(error, kind)), 1)) from None
+        raise SystemExit(exit_code_of(error)) from None
     except MemoryError:
         terminal.err.print(
             "There is not enough memory for this command. Nothing that it did is lost: free some and give it again; or "
             "ask for less (--partitions, --until, --offsets), or lower limits.max_batch_records of the stream",
             highlight=False,
         )
-        raise SystemExit(_OUT_OF_MEMORY) from None
+        raise SystemExit(TRY_AGAIN) from None
 
 
 app.command()(init)

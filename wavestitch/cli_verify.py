@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -20,6 +21,7 @@ from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.verify_request import VerifyRequest, verify_request
 from wavestitch.contracts.errors import BadInput, WavestitchError
 from wavestitch.contracts.stream import Stream as Definition
+from wavestitch.exit_codes import exit_code_of
 from wavestitch.stream_files import read_definition
 from wavestitch.write_once import disk_errors, write_first
 
@@ -99,8 +101,16 @@ def _looked(
 
 
 def _refuse_over(into: Path | None) -> None:
-    if into is not None and os.path.lexists(into):
-        raise BadInput(f"{into} exists; name another file with --into")
+    """Before the hours that it takes."""
+    if into is None:
+        return
+    try:
+        os.lstat(into)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise BadInput(f"{into} cannot be written ({error.strerror}); name another file with --into") from error
+    raise BadInput(f"{into} exists; name another file with --into")
 
 
 def _keep(report: dict[str, Any], into: Path) -> None:
@@ -117,15 +127,24 @@ def _report(found: dict[str, Any], into: Path | None, as_json: bool, *, show: Ca
             _keep(found, into)
         except WavestitchError as error:  # what took hours to find is shown all the same
             not_kept = error
-    if as_json:
-        print(json.dumps(found, indent=1))
-    else:
-        show()
-        if into is not None and not_kept is None:
-            terminal.out.print(f"the whole report is in {into}")
-    if found["exit_code"]:
-        if not_kept is not None:
-            terminal.err.print(not_kept.message, highlight=False)
-        raise typer.Exit(found["exit_code"])
+    _show(lambda: print(json.dumps(found, indent=1)) if as_json else show())
     if not_kept is not None:
-        raise not_kept
+        terminal.err.print(not_kept.message, highlight=False)
+    elif into is not None and not as_json:
+        _show(lambda: terminal.out.print(f"the whole report is in {into}"))
+    code = found["exit_code"] or (exit_code_of(not_kept) if not_kept is not None else 0)
+    if code:
+        raise typer.Exit(code)
+
+
+def _show(show: Callable[[], None]) -> None:
+    """Whoever reads it may go before its end, or have no room for it: what was found is the exit code all the same."""
+    try:
+        show()
+        sys.stdout.flush()
+    except SystemExit:  # rich ends so where nobody reads
+        pass
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what waits is not written again at the end
+        said = f"what was found could not be shown ({error.strerror}); keep it with --into"
+        terminal.err.print(said, highlight=False)

@@ -4,6 +4,8 @@ stream is changed by it, and nothing of it is left."""
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +18,7 @@ from tests.builders.altered_rows import alter_row
 from tests.builders.deleted_rows import delete_rows
 from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
+from tests.conftest import ROOT
 from tests.deployment_rig import STREAM, DeploymentRig
 from tests.hostile.landed_deployment import (
     FakeDeployment,
@@ -31,7 +34,6 @@ from wavestitch.batch import comparing_edges
 from wavestitch.batch.carry import Silent
 from wavestitch.batch.comparing_edges import VerifyingEdges
 from wavestitch.batch.verify import Verified, VerifyRequest, verify_range
-from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.stream import Stream
@@ -232,13 +234,45 @@ def test_a_report_whose_file_another_made_meanwhile_is_shown_and_not_said_to_be_
     into, found = tmp_path / "report.json", {"exit_code": 0}
     into.write_text("another's")
 
-    def reported() -> str:
-        with pytest.raises(BadInput, match=f"{into} was made by another meanwhile and stays; the report is in no file"):
-            cli_verify._report(found, into, as_json, show=lambda: print("what was found"))
-        return capsys.readouterr().out
-
-    assert reported() == (json.dumps(found, indent=1) if as_json else "what was found") + "\n"
+    with pytest.raises(typer.Exit) as ended:
+        cli_verify._report(found, into, as_json, show=lambda: print("what was found"))
+    assert ended.value.exit_code == 2
+    out, err = capsys.readouterr()
+    assert out == (json.dumps(found, indent=1) if as_json else "what was found") + "\n"
+    said = f"{into} was made by another meanwhile and stays; the report is in no file"
+    assert "".join(said.split()) in "".join(err.split())  # a terminal ends its lines where it likes
     assert into.read_text() == "another's"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("reader", ["| true", "> /dev/full"])
+def test_what_was_found_is_the_exit_code_also_where_nobody_reads_it_to_its_end(
+    tmp_path: Path, reader: str, *, as_json: bool
+) -> None:
+    script = tmp_path / "report.py"
+    script.write_text(
+        "import time\nfrom pathlib import Path\nfrom wavestitch import cli_verify, terminal\ntime.sleep(0.5)\n"
+        "from typer import Exit\ntry:\n"
+        f"    cli_verify._report({{'exit_code': 6, 'more': 'x' * 100_000}}, Path({str(tmp_path / 'kept.json')!r}), "
+        f"{as_json}, show=lambda: terminal.out.print('x' * 100_000))\nexcept Exit as ended:\n"
+        "    raise SystemExit(ended.exit_code)\n"
+    )
+    ran = subprocess.run(
+        ["/bin/bash", "-c", f'"$0" "$1" {reader}; exit ${{PIPESTATUS[0]}}', sys.executable, script],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert (ran.returncode, "Traceback" in ran.stderr, "Exception ignored" in ran.stderr) == (6, False, False), ran
+    assert json.loads((tmp_path / "kept.json").read_text())["exit_code"] == 6
+
+
+def test_a_file_that_cannot_be_is_refused_before_anything_is_read(in_this_process: DeploymentRig) -> None:
+    (in_this_process.folder / "file").write_text("")
+    for name in ("x" * 300, "file/below"):
+        assert command("--into", str(in_this_process.folder / name)) == 2
 
 
 def test_what_differs_is_the_exit_code_also_where_the_disk_takes_no_report(
