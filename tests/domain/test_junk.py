@@ -11,6 +11,7 @@ from tests.builders.records import metadata
 from tests.builders.table_rows import facts, held_row, hold, write_landing
 from tests.domain.held_world import ONE, TWO, T, World
 from tests.fakes.batch import Carrying, FakeEdges
+from tests.fakes.faults import Steps
 from tests.fakes.sight import look_around
 from tests.guarantees import NoLoss
 from wavestitch.batch import publish
@@ -195,6 +196,18 @@ def test_the_guarantee_sees_bytes_of_a_chunk_that_were_dropped(world: Flooded, m
 
 
 class TestARecordByItsPlace:
+    def test_the_log_is_asked_once_for_all_and_not_of_a_partition_that_it_does_not_show(self, world: Flooded) -> None:
+        world.misdirect(b"first", b"second", b"third")
+        world.ingest()
+        tables, log, asked = world.bench.tables, world.bench.log, []
+        steps = Steps(lambda: asked.extend(find_records(tables, log, world.stream, ["0:0", "0:1", "0:2"])))
+        steps.finish()
+        assert [steps.trace.count(name) for name in ("log.topic", "log.ends")] == [1, 1]
+        assert all("topic waves has it at partition 0" in found.in_log for found in asked)
+        log.lag(1, shows=0)
+        (found,) = self.find(world, "0:0")
+        assert found.in_log == "whether topic waves has it is not known (the broker shows no partition 0 of it)"
+
     def find(self, world: Flooded, place: str) -> Any:
         return find_records(world.bench.tables, world.bench.log, world.stream, [place])
 

@@ -56,6 +56,21 @@ def newest(world: World) -> Head:
     return world.bench.tables.snapshots[-1]
 
 
+def ways_back(world: World) -> tuple[list[str], list[str]]:
+    """What an undo that is refused names, and what it names behind a head of maintenance; none where one goes."""
+
+    def named() -> list[str]:
+        try:
+            preview(world)
+        except Refused as refused:
+            return re.findall(r"`wavestitch rewind ecg --to ([^`]+)`", str(refused))
+        return []
+
+    before, was = named(), newest(world)
+    world.bench.tables.commit(was, was.next(kind=HeadKind.MAINTENANCE, note="junk went"), [])
+    return before, named()
+
+
 def states(world: World) -> list[tuple[str, int | None, int, str]]:
     found = select_held(world.bench.tables, world.stream, Selection())
     return sorted(
@@ -214,7 +229,8 @@ class TestPositions:
     ) -> None:
         world.send("a", 0, ONE, count=1)
         world.ingest()
-        rewind(world, "earliest")
+        world.send("b", 0, ONE, count=1)
+        rewind(world, "latest")
         was = newest(world)
         world.bench.tables.commit(was, was.next(kind=HeadKind.MAINTENANCE, note="junk went"), [])
         asked = Steps(partial(preview, world))
@@ -225,6 +241,28 @@ class TestPositions:
         assert isinstance(asked.error, Refused)
         assert "cannot be undone" in str(asked.error)
         assert "wavestitch rewind" not in str(asked.error)
+
+    def test_no_way_is_named_that_would_go_forward_and_skip(self, world: World) -> None:
+        for n in range(3):
+            world.send(f"w{n}", 0, ONE, count=1)
+        world.ingest()
+        rewind(world, "0:1")
+        assert ways_back(world) == ([], []), "it stood further on before"
+        rewind(world, "latest")
+        world.send("late", 0, ONE, count=1)
+        world.bench.log.retain_from(Partition(0), Offset(4))
+        assert ways_back(world) == ([], []), "the log begins behind where it stands"
+
+    def test_no_way_is_named_of_a_partition_that_brokers_put_back_do_not_have(self, world: World) -> None:
+        world.bench.log.add_partition()
+        for p in range(2):
+            send_chunk(world.bench.log, f"w{p}", 0, ONE, at_ms=T, start_ms=T, count=1, partition=p)
+        world.ingest()
+        world.bench.log.lag(10**6, shows=1)
+        rewind(world, "start-over")
+        assert ways_back(world)[1] == []
+        with pytest.raises(Refused, match=r"not in the log of waves \(no such partition\)$"):
+            rewind(world, "1:0,0:1")
 
     def test_no_way_back_is_named_where_only_a_partition_was_added(self, world: World) -> None:
         """It stood at its beginning before, as it does."""
@@ -250,14 +288,7 @@ class TestPositions:
         rewind(world, stood)
         rewind(world, "latest")
         world.bench.log.retain_from(Partition(0), Offset(begins))
-        said = []
-        for _ in range(2):
-            with pytest.raises(Refused) as refused:
-                preview(world)
-            said.append(re.findall(r"`wavestitch rewind ecg --to ([^`]+)`", str(refused.value)))
-            was = newest(world)
-            world.bench.tables.commit(was, was.next(kind=HeadKind.MAINTENANCE, note="junk went"), [])
-        assert said == [[ways] if ways else []] * 2
+        assert ways_back(world) == ([ways] if ways else [], [ways] if ways else [])
         if ways:
             rewind(world, ways)
 

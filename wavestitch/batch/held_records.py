@@ -6,14 +6,15 @@ without its bytes (`held_quota`) that is said by name, with the place in the log
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wavestitch.contracts.assembly import Coordinate
 from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.contracts.held import HeldChunk, HeldLook, effective_held
 from wavestitch.contracts.offset_range import parse_place
-from wavestitch.contracts.ports import Log, Tables
+from wavestitch.contracts.ports import Log, PartitionEnds, Tables, TopicView
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.stream import Stream
 
 
@@ -49,7 +50,8 @@ def find_records(tables: Tables, log: Log, stream: Stream, places: Sequence[str]
     for coordinate, text in wanted.items():
         if all(h.chunk.coordinate != coordinate for h in rows):
             raise BadInput(f"nothing is held from {text}; `wavestitch batches {stream.name}` says what was read")
-    return [HeldRecord(h, _in_log(log, stream, h.chunk.coordinate)) for h in rows]
+    said = _in_log(log, stream, [h.chunk.coordinate for h in rows])
+    return [HeldRecord(h, said[h.chunk.coordinate]) for h in rows]
 
 
 def refuse_without_bytes(found: Sequence[HeldRecord], stream: Stream) -> None:
@@ -87,17 +89,28 @@ def _refusal(record: HeldRecord, stream: Stream) -> Refused:
     )
 
 
-def _in_log(log: Log, stream: Stream, place: Coordinate) -> str:
-    topic_id, partition, offset = place
+def _in_log(log: Log, stream: Stream, places: Sequence[Coordinate]) -> dict[Coordinate, str]:
+    """Of each place whether the log has it. Asks once for all, and of no partition that the broker does not show: it
+    would be waited for."""
     try:
         topic = log.topic(stream.topic)
-        if topic.topic_id != topic_id:
-            return f"it was in topic id {topic_id}, which {stream.topic} is no more"
-        start = log.ends(stream.topic, [partition])[partition].log_start
+        asked = {p for topic_id, p, _ in places if topic_id == topic.topic_id} & set(topic.partitions)
+        ends = log.ends(stream.topic, sorted(asked))
     except WavestitchError as error:
-        return f"whether topic {stream.topic} has it is not known ({error.message})"
-    if start > offset:
-        return f"topic {stream.topic} has it no more: partition {partition} begins at offset {start}"
+        return dict.fromkeys(places, f"whether topic {stream.topic} has it is not known ({error.message})")
+    return {place: _said_of(place, stream, topic, ends) for place in places}
+
+
+def _said_of(place: Coordinate, stream: Stream, topic: TopicView, ends: Mapping[Partition, PartitionEnds]) -> str:
+    topic_id, partition, offset = place
+    if topic.topic_id != topic_id:
+        return f"it was in topic id {topic_id}, which {stream.topic} is no more"
+    if partition not in ends:
+        return f"whether topic {stream.topic} has it is not known (the broker shows no partition {partition} of it)"
+    if ends[partition].log_start > offset:
+        return (
+            f"topic {stream.topic} has it no more: partition {partition} begins at offset {ends[partition].log_start}"
+        )
     return (
         f"topic {stream.topic} has it at partition {partition} offset {offset}, until retention passes it; where it is "
         f"a chunk by the stream's present definition, `wavestitch rewind {stream.name} --to {partition}:{offset}` and "

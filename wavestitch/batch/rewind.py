@@ -342,7 +342,7 @@ def _check_inside(stream: Stream, wanted: Mapping[Partition, Offset], ends: Mapp
         here = ends.get(p)
         if here is None or not here.log_start <= to <= here.high_watermark:
             has = f"[{here.log_start}, {here.high_watermark}]" if here else "no such partition"
+            way = f"; `wavestitch rewind {stream.name} --to {p}:earliest` goes to where it begins" if here else ""
             raise Refused(
-                f"stream {stream.name}: offset {to} of partition {p} is not in the log of {stream.topic} ({has}); "
-                f"`wavestitch rewind {stream.name} --to {p}:earliest` goes to where it begins"
+                f"stream {stream.name}: offset {to} of partition {p} is not in the log of {stream.topic} ({has}){way}"
             )

@@ -80,8 +80,9 @@ def _or_previous(edges: Edges) -> str:
         ends = edges.log.ends(topic.name, topic.partitions) if topic.topic_id == heads[0].topic_id else {}
     except WavestitchError:
         return ""  # why it cannot be undone is what was asked
-    to = _places(heads[0], was, ends) if _gone(was, ends) else "previous"
-    return f", or go back by hand: `wavestitch rewind {edges.name} --to {in_shell(to)}`" if ends and to else ""
+    behind = all(p in ends and to <= heads[0].positions[p].next_offset for p, to in was.items())
+    to = "previous" if behind and not _gone(was, ends) else _places(heads[0], was, ends)
+    return f", or go back by hand: `wavestitch rewind {edges.name} --to {in_shell(to)}`" if to else ""
 
 
 def _gone(offsets: Mapping[Partition, Offset], ends: Mapping[Partition, PartitionEnds]) -> list[Partition]:
@@ -89,11 +90,12 @@ def _gone(offsets: Mapping[Partition, Offset], ends: Mapping[Partition, Partitio
 
 
 def _places(head: Head, offsets: Mapping[Partition, Offset], ends: Mapping[Partition, PartitionEnds]) -> str:
-    """For `--to`: these offsets, as far as the log still has them; empty where it stands there already."""
-    stands = {p: at.next_offset for p, at in head.positions.items()}
-    gone = _gone(offsets, ends)
-    there = {p: ends[p].log_start if p in gone else to for p, to in sorted(offsets.items())}
-    return ",".join(f"{p}:{'earliest' if p in gone else to}" for p, to in there.items() if stands.get(p) != to)
+    """For `--to`: these offsets, as far as the log still has them, of the partitions where that leads back from where
+    the head stands; empty where there is none."""
+    gone, stands = _gone(offsets, ends), {p: at.next_offset for p, at in head.positions.items()}
+    there = {p: ends[p].log_start if p in gone else to for p, to in sorted(offsets.items()) if p in ends}
+    back = {p: to for p, to in there.items() if p in stands and to < stands[p]}
+    return ",".join(f"{p}:{'earliest' if p in gone else to}" for p, to in back.items())
 
 
 def _stages_of_plan(edges: Edges, plan_id: str) -> tuple[Stage, ...]:
@@ -145,7 +147,7 @@ def _plan_back(edges: Edges, found: RewindTo, *, who: str, why: str) -> Rewind:
         raise Refused(
             f"stream {stream.name}: offset {found.offsets[first]} of partition {first} is not in the log of "
             f"{topic.name} any more, which begins at {ends[first].log_start}. "
-            f"{back if places else 'It stands there already: nothing is left to go back to'}"
+            f"{back if places else 'Nothing is left to go back to'}"
         )
     target = Target(offsets=dict(found.offsets))
     return plan_rewind(stream, target, log=edges.log, tables=edges.tables, who=who, why=why)
