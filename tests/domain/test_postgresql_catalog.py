@@ -134,6 +134,25 @@ def test_a_server_that_refuses_is_quoted_at_once_and_nobody_is_said_to_have_been
     ):
         with pytest.raises(BadInput, match=rf"{said}.*see \[tables\] in the settings"):
             StreamTables(CatalogSettings("local", login, place), "ecg").head()
+    for query, said in (
+        ("nonsense=1", "invalid connection option"),
+        ("connect_timeout=abc", "bad value for connect_timeout"),
+        ("options=-cno_such_thing%3D1", "unrecognized configuration parameter"),
+        ("options=-cstatement_timeout%3Dsoon", "invalid value for parameter"),
+        ("sslmode=require", "server does not support SSL"),
+    ):
+        with pytest.raises(BadInput, match=rf"{said}.*see \[tables\] in the settings"):
+            StreamTables(CatalogSettings("local", f"{address}?{query}", place), "ecg").head()
+    twice = f"{address}?options=-cstatement_timeout%3D5s&options=-c%20lock_timeout%3D5s"
+    assert StreamTables(CatalogSettings("local", twice, place), "ecg").head() == head
+    with postgresql.connection("postgres") as asked:
+        asked.execute(f"ALTER ROLE {name} CONNECTION LIMIT 0")
+        with pytest.raises(Transient, match=r"too many connections for role.*make room, then try again"):
+            StreamTables(CatalogSettings("local", guest, place), "ecg").head()
+        asked.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        with pytest.raises(BadInput, match=r"not currently accepting connections.*see \[tables\] in the settings"):
+            StreamTables(CatalogSettings("local", address, place), "ecg").head()
+        asked.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
     assert ours.commit(head, head.next(), []).sequence == head.sequence + 1
 
 

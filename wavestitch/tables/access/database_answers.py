@@ -56,7 +56,18 @@ _AT_LOGIN = (
         ),
         Refusal.LOGIN,
     ),
-    (re.compile(r'FATAL: +database ".*" does not exist'), Refusal.SETTINGS),
+    (
+        re.compile(
+            r'FATAL: +(database ".*" (does not exist|is not currently accepting connections)|'
+            r"unrecognized configuration parameter|invalid (value for parameter|command-line argument))|"
+            r"invalid (connection option|integer value|sslmode value)|bad value for|server does not support SSL"
+        ),
+        Refusal.SETTINGS,
+    ),
+    (
+        re.compile(r"FATAL: +(too many (connections|clients)|.*remaining connection slots)|sorry, too many"),
+        Refusal.FULL,
+    ),
 )
 """Before there is a connection psycopg has no code, and of a server that speaks another language this is not known."""
 

@@ -100,7 +100,7 @@ def _bounded_engine(address: str, **more: Any) -> Engine:
     found = _IN_FORCE.get()
     if found is None:
         return create_engine(address, **more)
-    url = make_url(address)
+    url = _said_once(make_url(address))
     if url.get_backend_name() != "sqlite":
         # A catalog is opened often, and nobody closes it: what it kept open a server would count until it refuses all.
         # And no connection is left over from before a server's restart.
@@ -110,6 +110,12 @@ def _bounded_engine(address: str, **more: Any) -> Engine:
         # By a statement and not when it connects: poolers refuse the option.
         event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(ask))
     return engine
+
+
+def _said_once(url: URL) -> URL:
+    """Several `options` in an address are one to the server, and to the driver none that it understands."""
+    options = url.query.get("options")
+    return url if options is None or isinstance(options, str) else url.update_query_dict({"options": " ".join(options)})
 
 
 def connect_args(url: URL, time_outs: TimeOuts) -> dict[str, Any]:
