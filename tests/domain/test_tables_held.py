@@ -133,9 +133,10 @@ class TestHeld:
                 tables.held(replace(head.held, **wrong), HeldLook(everything=True))
 
     def test_a_snapshot_that_the_newest_head_names_and_somebody_expired_is_altered(self, tables, tmp_path):
-        rows = held_rows(write_landing(tmp_path / "l.arrow", self.ROWS), self.ROWS)
-        head = hold(tables, rows[:2])
-        hold(tables, rows[2:])
+        rows = list(self.ROWS)
+        held = held_rows(write_landing(tmp_path / "l.arrow", rows), rows)
+        head = hold(tables, held[:2])
+        hold(tables, held[2:])
         table = tables._held.load()
         with table.manage_snapshots() as change:
             change.set_current_snapshot(head.held.snapshot_id)

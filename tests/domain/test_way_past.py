@@ -72,7 +72,7 @@ def test_a_partition_that_a_broker_has_not_heard_of_yet_is_read_again(code: int)
     source = Source("waves", "waves", log.topic("waves").topic_id, "waves-batches", 1, PlanKind.INGEST)
     found = explain_failure(log, source, slice_, ScanFailed(Why.LOG_ERROR, 0, KafkaError(code)))
     assert isinstance(found, Transient)
-    assert "what this broker knows of it is old; try again" in found.message
+    assert "is gone since or not known to this broker yet; try again" in found.message
 
 
 @pytest.mark.parametrize("kind", READING)

@@ -100,7 +100,10 @@ def test_a_leader_that_has_not_heard_of_a_partition_yet_is_asked_again_until_the
     seven = PartitionEnds(Offset(7), Offset(7), Offset(7), LeaderEpoch(1))
     assert KafkaLog(NOWHERE).ends("waves", [Partition(0)]) == {Partition(0): seven}
     monkeypatch.setattr(hedged_requests, "open_admin", lambda *_, **__: never_hears)
-    with pytest.raises(Transient, match=r"partition 0 failed: .*UNKNOWN_TOPIC_OR_PART.* knows of it is old; try again"):
+    with pytest.raises(
+        Transient,
+        match=r"partition 0 failed: .*UNKNOWN_TOPIC_OR_PART.* not known to this broker yet",
+    ):
         KafkaLog(NOWHERE, deadline=1.0).ends("waves", [Partition(0)])
     assert never_hears.asked > 1
 

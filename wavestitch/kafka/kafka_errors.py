@@ -111,7 +111,7 @@ def translate(error: KafkaError, doing: str, *, rights: str = READER_RIGHTS, fou
         )
     if error.code() in _MISSING and found:
         return Transient(
-            f"{what}: the topic is there, and what this broker knows of it is old; try again",
+            f"{what}: the topic was found, and is gone since or not known to this broker yet; try again",
             for_guests=True,
             code=code,
         )

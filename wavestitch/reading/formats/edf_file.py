@@ -54,17 +54,20 @@ def _write(waveform: Waveform, path: Path, _name: str) -> None:
         annotations=[EdfAnnotation(0, None, text.ljust(room - _around(start)))],
     )
     edf.write(path)
-    whole = np.memmap(path, np.uint8, "r+", offset=edf.bytes_in_header_record).reshape(edf.num_data_records, -1)
-    _say_times_exactly(whole[1:, 2 * records.samples :], records, start)
+    _say_times_exactly(path, edf, records, start)
 
 
-def _say_times_exactly(annotations: np.ndarray, records: DataRecords, start: datetime) -> None:
+def _say_times_exactly(path: Path, edf: Edf, records: DataRecords, start: datetime) -> None:
     """When each data record but the first begins, which the library reckons in floats: 1 after 0.816 is
     1.8159999999999998 there, and whoever reads finds a gap. Nothing else is said in these."""
     at, lasts = Decimal(start.microsecond) / 10**6, Decimal(repr(records.seconds))
-    for n, said in enumerate(annotations, start=1):
-        time = f"+{(at + n * lasts).normalize():f}\x14\x14".encode()
-        said[:] = np.frombuffer(time.ljust(len(said), b"\0"), np.uint8)
+    header, count = edf.bytes_in_header_record, edf.num_data_records
+    each = (path.stat().st_size - header) // count
+    room = each - 2 * records.samples
+    with path.open("r+b") as file:
+        for n in range(1, count):
+            file.seek(header + (n + 1) * each - room)
+            file.write(f"+{(at + n * lasts).normalize():f}\x14\x14".encode().ljust(room, b"\0"))
 
 
 def _around(start: datetime) -> int:
