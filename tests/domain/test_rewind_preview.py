@@ -192,7 +192,8 @@ def test_undo_goes_back_to_where_the_stream_stood_also_after_later_ingests() -> 
     ("to", "stands"),
     [
         *(("head", (3, 3)), ("undo:2", (0, 0)), ("1:earliest,0:1", (1, 0)), ("0:1", (1, 3))),
-        *(("earliest", (0, 0)), ("shift:-1", (2, 2)), ("previous", (0, 0)), ("2026-01-01T00:00:00Z", (0, 0))),
+        *(("earliest", (0, 0)), ("shift:-1", (2, 2)), ("previous", (0, 0)), ("new-topic", (0, 0))),
+        ("2026-01-01T00:00:00Z", (0, 0)),
     ],
 )
 def test_a_partition_that_a_broker_does_not_show_yet_is_waited_for(to: str, stands: tuple[int, int]) -> None:
@@ -212,6 +213,7 @@ def test_to_begin_anew_waits_for_no_partition_which_the_topic_may_never_have_aga
     bench = bench_with(6, partitions=2)
     ingest(bench)
     bench.log.lag(99, shows=1)
+    assert ["the broker shows no partition 1" in said for said in preview(bench, "start-over").remarks] == [True]
     rewind(bench, "start-over", accept_skip=True)
     assert positions(bench) == {0: 0}
     ingest(bench)

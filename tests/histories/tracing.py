@@ -88,6 +88,8 @@ class Trace:
         self._topic_of: dict[int, str] = {}
         """By the number of a head."""
         self._undoing: set[str] = set()
+        self._unseen: set[str] = set()
+        """Runs to which the broker that they asked last does not show this partition, nor the group's offset of it."""
         self._found: dict[str, Group] = {}
         """By run, what the group showed when it moved the stream on purpose."""
 
@@ -109,6 +111,8 @@ class Trace:
                 self._ended(event)
             case Looked():
                 self._known.note(event.run, event.what, self._at)
+                if event.what == "topic":
+                    (self._unseen.add if self.partition in event.hidden else self._unseen.discard)(event.run)
             case GivenUp() | Lands() | Landed():
                 self._known.take(event, self._at)
             case Planned():
@@ -168,7 +172,9 @@ class Trace:
         if plan.kind == "ingest":
             # Looked at before the group is written. What a copy shows in between is refused when the batch ends.
             agrees = [m for m in self._since(plan.run, "head") if m.head and not doubted(m.head, (m.group,))]
-            self._must(bool(agrees), "an ingest is planned where the group contradicts the catalog")
+            self._must(
+                bool(agrees) or plan.run in self._unseen, "an ingest is planned where the group contradicts the catalog"
+            )
         for start in (a for p, a, b in plan.ranges if p == self.partition and b > a):
             there = any(m.start <= start for m in rests) if shown else self._was_there(plan.run, start)
             self._must(there, f"{plan.kind} is planned from {start}, where the log was cut")
@@ -223,7 +229,9 @@ class Trace:
         if new.kind == "adopted":
             # Whatever partition was reset: of the others the group and the head are as they were.
             agrees = [m for m in seen if m.head and not doubted(m.head, (m.group,))]
-            self._must(bool(agrees), "a reset is taken over where the group contradicts the catalog")
+            self._must(
+                bool(agrees) or new.run in self._unseen, "a reset is taken over where the group contradicts the catalog"
+            )
             if any(m.head and reconciles(m.head, (m.group,)) == "adopt" for m in seen):
                 self._did("adopt a reset")
             return

@@ -28,6 +28,10 @@ from wavestitch.contracts.quantities import Offset, Partition, following
 from wavestitch.contracts.stages import Stage
 from wavestitch.contracts.stream import Stream
 
+_FORGOTTEN = (
+    "the broker shows no partition {}, which the head has: it is forgotten, and read from its beginning where it is "
+    "shown again"
+)
 _OLDER_TABLES = (
     "what tables of an earlier catalog have published is not taken up; where their files are still there, register "
     "their newest metadata files instead (docs/operations.md, A catalog that is gone): that has what the log lost, too"
@@ -79,7 +83,7 @@ def plan_rewind(
         return _plan_rebuilt(stream, log=log, tables=tables, note=note, wanted=held)
     head, table = tables.head(), tables.table_uuid()
     topic = log.topic(stream.topic)
-    if not target.afresh:  # to begin anew is what is left where the topic will never again be what the head knows
+    if target.word != "start-over":  # what is left where the topic will never again be what the head knows
         refuse_unseen(stream.name, topic, head)
     ends = log.ends(topic.name, topic.partitions)
     group = log.group_offsets(stream.group, topic.name, topic.partitions)
@@ -114,6 +118,8 @@ def plan_rewind(
         _refuse_nothing(sight, target, moves, after)
     remarks = (left.remarks if left is not None else ()) + said_of_cuts(cuts, passed, wanted)
     remarks += (_OLDER_TABLES,) if head is None and target.word == "start-over" else ()
+    if head is not None and head.topic_id == topic.topic_id:
+        remarks += tuple(map(_FORGOTTEN.format, sorted(head.positions.keys() - set(topic.partitions))))
     return Rewind(head, after, moves, skipped, group, settles, remarks=remarks, missing=missing)
 
 
