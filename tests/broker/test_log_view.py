@@ -218,9 +218,9 @@ def test_a_live_member_is_seen_and_keeps_us_from_committing(
 
 
 def test_an_offset_in_a_pending_transaction_is_an_error_and_not_none(
-    log: Log, broker: Broker, topic_factory: Any, group: str
+    broker: Broker, topic_factory: Any, group: str
 ) -> None:
-    topic = topic_factory()
+    topic, log = topic_factory(), KafkaLog(as_product(broker.bootstrap), deadline=5)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": group})
     producer.init_transactions(30)
     producer.begin_transaction()

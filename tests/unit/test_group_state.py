@@ -90,7 +90,10 @@ def test_a_coordinator_that_has_not_heard_of_a_partition_yet_is_no_topic_that_is
         ("fetching the offset of", lambda: ask(client, 10)),
         ("committing the offsets of", lambda: commit_group(opened, *what, deadline=10, refused=lambda: None)),
     ):
-        with pytest.raises(Transient, match=rf"{doing} group g on topic t partition 0 failed: .* is old; try again"):
+        with pytest.raises(
+            Transient,
+            match=rf"{doing} group g on topic t partition 0 failed: .* not known to this broker yet; try again",
+        ):
             call()
     assert client.asked == 2, "what may be written by now is looked at again before it is written again"
 
