@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -127,24 +126,15 @@ def _report(found: dict[str, Any], into: Path | None, as_json: bool, *, show: Ca
             _keep(found, into)
         except WavestitchError as error:  # what took hours to find is shown all the same
             not_kept = error
-    _show(lambda: print(json.dumps(found, indent=1)) if as_json else show())
+    why = terminal.try_to_show(lambda: print(json.dumps(found, indent=1)) if as_json else show())
+    kept = into is not None and not_kept is None
+    if why:
+        where = f"the whole report is in {into}" if kept else "keep it with --into"
+        terminal.err.print(f"what was found could not be shown ({why}); {where}", highlight=False)
+    elif kept and not as_json:
+        terminal.try_to_show(lambda: terminal.out.print(f"the whole report is in {into}"))
     if not_kept is not None:
         terminal.err.print(not_kept.message, highlight=False)
-    elif into is not None and not as_json:
-        _show(lambda: terminal.out.print(f"the whole report is in {into}"))
     code = found["exit_code"] or (exit_code_of(not_kept) if not_kept is not None else 0)
     if code:
         raise typer.Exit(code)
-
-
-def _show(show: Callable[[], None]) -> None:
-    """Whoever reads it may go before its end, or have no room for it: what was found is the exit code all the same."""
-    try:
-        show()
-        sys.stdout.flush()
-    except SystemExit:  # rich ends so where nobody reads
-        pass
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what waits is not written again at the end
-        said = f"what was found could not be shown ({error.strerror}); keep it with --into"
-        terminal.err.print(said, highlight=False)

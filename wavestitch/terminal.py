@@ -8,7 +8,9 @@ Invariant: what strangers wrote is printable characters within one line here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import sys
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rich.console import Console
@@ -53,6 +55,21 @@ def coloured(*parts: Part) -> Text:
     """One line of several parts, some of them in a colour."""
     pairs = [(part, "") if isinstance(part, str) else part for part in parts]
     return Text.assemble(*((harmless(text, most=_MOST), colour) for text, colour in pairs))
+
+
+def try_to_show(show: Callable[[], None]) -> str:
+    """Empty, or why it could not be shown: whoever reads it may go before its end, or have no room for it. What a
+    command ends with does not hang on that."""
+    try:
+        show()
+        if sys.stdout is not None:  # None: it was closed before we began
+            sys.stdout.flush()
+    except SystemExit:  # rich ends so where nobody reads
+        pass
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what waits is not written again at the end
+        return error.strerror or str(error)
+    return ""
 
 
 out = HarmlessConsole()

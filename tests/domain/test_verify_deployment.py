@@ -244,8 +244,22 @@ def test_a_report_whose_file_another_made_meanwhile_is_shown_and_not_said_to_be_
     assert into.read_text() == "another's"
 
 
+READERS = ["| true", "> /dev/full", ">&-"]
+
+
+def run_before(reader: str, script: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["/bin/bash", "-c", f'"$0" "$1" {reader}; exit ${{PIPESTATUS[0]}}', sys.executable, script],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+
+
 @pytest.mark.parametrize("as_json", [False, True])
-@pytest.mark.parametrize("reader", ["| true", "> /dev/full"])
+@pytest.mark.parametrize("reader", READERS)
 def test_what_was_found_is_the_exit_code_also_where_nobody_reads_it_to_its_end(
     tmp_path: Path, reader: str, *, as_json: bool
 ) -> None:
@@ -257,16 +271,22 @@ def test_what_was_found_is_the_exit_code_also_where_nobody_reads_it_to_its_end(
         f"{as_json}, show=lambda: terminal.out.print('x' * 100_000))\nexcept Exit as ended:\n"
         "    raise SystemExit(ended.exit_code)\n"
     )
-    ran = subprocess.run(
-        ["/bin/bash", "-c", f'"$0" "$1" {reader}; exit ${{PIPESTATUS[0]}}', sys.executable, script],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=False,
-    )
+    ran = run_before(reader, script, tmp_path)
     assert (ran.returncode, "Traceback" in ran.stderr, "Exception ignored" in ran.stderr) == (6, False, False), ran
+    assert "keep it with --into" not in ran.stderr, "it is kept"
     assert json.loads((tmp_path / "kept.json").read_text())["exit_code"] == 6
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_an_error_has_its_exit_code_also_where_nobody_reads_it_as_json(tmp_path: Path, reader: str) -> None:
+    script = tmp_path / "nowhere.py"
+    script.write_text(
+        "import sys, time\nfrom wavestitch import cli\ntime.sleep(0.5)\n"
+        "sys.argv = ['wavestitch', 'verify', 'ecg', '--json', '--into', '/']\ncli.main()\n"
+    )
+    ran = run_before(reader, script, tmp_path)
+    assert (ran.returncode, "Traceback" in ran.stderr, "Exception ignored" in ran.stderr) == (2, False, False), ran
+    assert "BadInput" in ran.stderr
 
 
 def test_a_file_that_cannot_be_is_refused_before_anything_is_read(in_this_process: DeploymentRig) -> None:
