@@ -16,7 +16,7 @@ from tests.fakes.sight import look_around
 from tests.guarantees import NoLoss
 from wavestitch.batch import publish
 from wavestitch.batch.held_decision import plan_held
-from wavestitch.batch.held_records import find_records, refuse_without_bytes
+from wavestitch.batch.held_records import find_records, refuse_records, refuse_without_bytes
 from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import Planning, PlanRequest, plan_batch
 from wavestitch.batch.rewind import apply_rewind, plan_rewind
@@ -232,6 +232,20 @@ class TestARecordByItsPlace:
         for place, said in (("0:0", "is no chunk, so no decision takes it up"), ("0:1", "held without its bytes")):
             with pytest.raises(Refused, match=said):
                 plan_held(edges, HeldAction.REDRIVE, Selection(ids=(place,)), who="ops", why="again")
+
+    def test_what_is_meant_is_looked_for_once_however_many_ids_are_named(self, world: Flooded) -> None:
+        world.misdirect(b"first")
+        world.send("w", 0, ONE, count=2, meta=metadata(T))
+        world.ingest()
+        ids = [*(f"w{n}" for n in range(9)), *(f"0:{n}" for n in range(1, 9))]
+        tables, log = world.bench.tables, world.bench.log
+        nothing = Steps(lambda: refuse_records(tables, log, world.stream, ids))
+        nothing.finish()
+        assert (nothing.error, nothing.trace) == (None, ["start", "tables.head", "tables.held"])
+        found = Steps(lambda: refuse_records(tables, log, world.stream, [*ids, "0:0"]))
+        found.finish()
+        assert isinstance(found.error, Refused)
+        assert found.trace == [*nothing.trace, "log.topic", "log.ends"]
 
     @pytest.mark.parametrize("text", ["7", "x:1", "0:-1", "a:b:c:d", "0:9" + "9" * 30])
     def test_what_is_no_place_is_refused(self, world: Flooded, text: str) -> None:

@@ -6,7 +6,7 @@ without its bytes (`held_quota`) that is said by name, with the place in the log
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wavestitch.contracts.assembly import Coordinate
@@ -14,6 +14,7 @@ from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
 from wavestitch.contracts.held import HeldChunk, HeldLook, effective_held
 from wavestitch.contracts.offset_range import parse_place
 from wavestitch.contracts.ports import Log, PartitionEnds, Tables, TopicView
+from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.stream import Stream
 
@@ -46,12 +47,11 @@ def find_records(tables: Tables, log: Log, stream: Stream, places: Sequence[str]
     if head is None:
         raise Refused(f"stream {stream.name} has no head yet: nothing is held")
     wanted = {_coordinate(p, topic_id=head.topic_id): p for p in places}
-    rows = effective_held(tables.held(head.held, HeldLook(coordinates=frozenset(wanted))), published={})
+    rows = _held_from(tables, head, wanted)
     for coordinate, text in wanted.items():
         if all(h.chunk.coordinate != coordinate for h in rows):
             raise BadInput(f"nothing is held from {text}; `wavestitch batches {stream.name}` says what was read")
-    said = _in_log(log, stream, [h.chunk.coordinate for h in rows])
-    return [HeldRecord(h, said[h.chunk.coordinate]) for h in rows]
+    return _found(log, stream, rows)
 
 
 def refuse_without_bytes(found: Sequence[HeldRecord], stream: Stream) -> None:
@@ -63,14 +63,22 @@ def refuse_without_bytes(found: Sequence[HeldRecord], stream: Stream) -> None:
 
 def refuse_records(tables: Tables, log: Log, stream: Stream, ids: Sequence[str]) -> None:
     """Raises `Refused` where somebody wants to decide about a record that is no chunk, by its place."""
-    for text in ids:
-        try:
-            found = find_records(tables, log, stream, [text])
-        except BadInput:
-            continue
-        for record in found:
-            if record.held.chunk.reason is not None:
-                raise _refusal(record, stream)
+    head = tables.head()
+    places = [text for text in ids if parse_place(text) is not None]
+    if head is None or not places:
+        return
+    rows = _held_from(tables, head, [_coordinate(p, topic_id=head.topic_id) for p in places])
+    for record in _found(log, stream, [h for h in rows if h.chunk.reason is not None][:1]):
+        raise _refusal(record, stream)
+
+
+def _held_from(tables: Tables, head: Head, places: Iterable[Coordinate]) -> list[HeldChunk]:
+    return effective_held(tables.held(head.held, HeldLook(coordinates=frozenset(places))), published={})
+
+
+def _found(log: Log, stream: Stream, rows: Sequence[HeldChunk]) -> list[HeldRecord]:
+    said = _in_log(log, stream, [h.chunk.coordinate for h in rows]) if rows else {}
+    return [HeldRecord(h, said[h.chunk.coordinate]) for h in rows]
 
 
 def _refusal(record: HeldRecord, stream: Stream) -> Refused:
