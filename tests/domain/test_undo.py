@@ -17,7 +17,7 @@ from wavestitch.batch.held_waveforms import Selection, select_held
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.undo import committed_stages, plan_undo
-from wavestitch.contracts.errors import Refused, Terminal
+from wavestitch.contracts.errors import Refused, Terminal, Transient
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import Head, HeadKind
@@ -263,6 +263,31 @@ class TestPositions:
         assert ways_back(world)[1] == []
         with pytest.raises(Refused, match=r"not in the log of waves \(no such partition\)$"):
             rewind(world, "1:0,0:1")
+
+    def test_no_way_is_named_by_a_view_that_is_older_than_the_head(self, world: World) -> None:
+        world.bench.log.add_partition()
+        for n, p in enumerate((0, 0, 1)):
+            send_chunk(world.bench.log, f"w{n}", 0, ONE, at_ms=T, start_ms=T, count=1, partition=p)
+        world.ingest()
+        rewind(world, "0:1,1:0")
+        rewind(world, "latest")
+        world.bench.log.retain_from(Partition(0), Offset(2))
+        world.bench.log.lag(10**6, shows=1)
+        with pytest.raises(Transient, match="the broker shows no partition 1"):
+            preview(world)
+        was = newest(world)
+        world.bench.tables.commit(was, was.next(kind=HeadKind.MAINTENANCE, note="junk went"), [])
+        with pytest.raises(Refused, match=r"with --plan$"):
+            preview(world)
+
+    def test_a_way_leaves_out_a_partition_that_came_back_after_the_stream_began_anew(self, world: World) -> None:
+        world.bench.log.add_partition()
+        send_chunk(world.bench.log, "w", 0, ONE, at_ms=T, start_ms=T, count=1, partition=1)
+        world.ingest()
+        world.bench.log.lag(10**6, shows=1)
+        rewind(world, "start-over")
+        world.bench.log.lag(0, shows=1)
+        assert ways_back(world)[1] == []
 
     def test_no_way_back_is_named_where_only_a_partition_was_added(self, world: World) -> None:
         """It stood at its beginning before, as it does."""

@@ -18,6 +18,7 @@ from wavestitch.batch.rewind import Rewind, Target, plan_rewind
 from wavestitch.batch.rewind_target import stood_elsewhere
 from wavestitch.batch.steps import finished
 from wavestitch.batch.take_back import TakingBack, plan_taking_back
+from wavestitch.batch.unseen_partition import refuse_unseen
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.batch_stages import CommitHead, ShowHead, stages_of
 from wavestitch.contracts.errors import BadInput, Refused, WavestitchError
@@ -77,10 +78,12 @@ def _or_previous(edges: Edges) -> str:
         return ""
     try:
         topic = edges.log.topic(edges.stream.topic)
+        refuse_unseen(edges.name, topic, heads[0])  # as whoever goes that way would be
         ends = edges.log.ends(topic.name, topic.partitions) if topic.topic_id == heads[0].topic_id else {}
     except WavestitchError:
         return ""  # why it cannot be undone is what was asked
-    behind = all(p in ends and to <= heads[0].positions[p].next_offset for p, to in was.items())
+    stands = {p: at.next_offset for p, at in heads[0].positions.items() if p in ends}
+    behind = all(p in stands and to <= stands[p] for p, to in was.items())
     to = "previous" if behind and not _gone(was, ends) else _places(heads[0], was, ends)
     return f", or go back by hand: `wavestitch rewind {edges.name} --to {in_shell(to)}`" if to else ""
 
@@ -139,6 +142,7 @@ def _plan_back(edges: Edges, found: RewindTo, *, who: str, why: str) -> Rewind:
             "goes to a time, an offset or `earliest` of the topic as it is"
         )
     topic = edges.log.topic(stream.topic)
+    refuse_unseen(stream.name, topic, head)
     ends = edges.log.ends(topic.name, topic.partitions)
     gone = _gone(found.offsets, ends)
     if head is not None and gone and topic.topic_id == found.topic_id:
