@@ -140,6 +140,12 @@ def test_a_server_that_refuses_is_quoted_at_once_and_nobody_is_said_to_have_been
         ("options=-cno_such_thing%3D1", "unrecognized configuration parameter"),
         ("options=-cstatement_timeout%3Dsoon", "invalid value for parameter"),
         ("sslmode=require", "server does not support SSL"),
+        ("target_session_attrs=nonsense", "invalid target_session_attrs value"),
+        ("ssl_min_protocol_version=nonsense", 'invalid "ssl_min_protocol_version" value'),
+        ("service=nonsense", "definition of service"),
+        ("hostaddr=nonsense", "could not parse network address"),
+        ("channel_binding=require", "channel binding required"),
+        ("require_auth=none", "authentication method requirement"),
     ):
         with pytest.raises(BadInput, match=rf"{said}.*see \[tables\] in the settings"):
             StreamTables(CatalogSettings("local", f"{address}?{query}", place), "ecg").head()

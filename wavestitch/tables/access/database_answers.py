@@ -60,7 +60,9 @@ _AT_LOGIN = (
         re.compile(
             r'FATAL: +(database ".*" (does not exist|is not currently accepting connections)|'
             r"unrecognized configuration parameter|invalid (value for parameter|command-line argument))|"
-            r"invalid (connection option|integer value|sslmode value)|bad value for|server does not support SSL"
+            r'invalid (connection option|\S+ value)|bad value for|definition of service ".*" not found|'
+            r"could not parse network address|server does not support SSL|channel binding (is )?required|"
+            r"authentication method requirement"
         ),
         Refusal.SETTINGS,
     ),
