@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -106,6 +107,17 @@ def test_a_leader_that_has_not_heard_of_a_partition_yet_is_asked_again_until_the
     ):
         KafkaLog(NOWHERE, deadline=1.0).ends("waves", [Partition(0)])
     assert never_hears.asked > 1
+
+
+def test_a_topic_that_is_gone_since_it_was_found_is_not_waited_for_as_long_as_brokers_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hedged_requests, "DEADLINE_SECONDS", 1.0)
+    monkeypatch.setattr(hedged_requests, "open_admin", lambda *_, **__: Leader(float("inf")))
+    began = time.monotonic()
+    with pytest.raises(Transient, match="the topic was found, and is gone since"):
+        KafkaLog(NOWHERE, deadline=30.0).ends("waves", [Partition(0)])
+    assert time.monotonic() - began < 15.0
 
 
 def test_where_no_client_has_an_answer_all_causes_are_named_once() -> None:

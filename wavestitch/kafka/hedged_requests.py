@@ -123,7 +123,9 @@ class _Asking:
     def note(self, client: Client, failed: Failed) -> None:
         """Keep why a client has no answer; raises it where trying again cannot help."""
         self._listen(client, failed.about)
-        if not is_passing(failed.error, found=self.found):
+        # Who waits for longer waits for brokers: all of those know by then of a topic that there is.
+        found = self.found and time.monotonic() - self.began < DEADLINE_SECONDS
+        if not is_passing(failed.error, found=found):
             raise failed
         # Where the time is up every answer fails, the first one by name: what another one said stays.
         if self.failed is None or failed.error.code() != KafkaError._TIMED_OUT:
