@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tests.mutants.account import Tried, add_to_account, digest_of, read_account, score
 from tests.mutants.mutant import Mutant, mutants_of
 from tests.mutants.reach import ROOT, find_reach, read_reach
 from tests.mutants.targets import chosen_tests, modules
-from tests.mutants.trial import Trial
+from tests.mutants.trial import Subject, Trial
 
 MOST = 200
 STATE = ROOT / ".wavestitch" / "mutants"
@@ -51,7 +52,6 @@ class _Kept:
     def __init__(self, module: str, source: str) -> None:
         name = module.removesuffix(".py").replace("/", ".")
         self._path = STATE / f"{name}-{source}.jsonl"
-        self.log = STATE / f"{name}.log"
 
     def read(self) -> dict[str, bool]:
         lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
@@ -66,43 +66,67 @@ class _Kept:
         self._path.unlink(missing_ok=True)
 
 
-def try_module(module: str, *, most: int, until: float, again: bool = False) -> Tried | None:
-    """All that is left of it; None where the time was over first. `again`: those that survived, too."""
-    path = ROOT / module
-    source = path.read_text(encoding="utf-8")
-    mutants = drawn(module, mutants_of(source))
-    kept = _Kept(module, digest_of(source))
-    known = read_account().get(module)
-    done = kept.read()
-    if known is not None and known.source == digest_of(source):
-        most = max(most, known.tried)
-        done |= {m.name: m.name not in known.survivors for m in mutants[: known.tried]}
-    if again:
-        done = {name: killed for name, killed in done.items() if killed}
-    sample = mutants[:most]
-    left = [m for m in sample if m.name not in done]
-    tests = chosen_tests(module, read_reach())
-    if left and not tests.tests:
-        raise RuntimeError(f"{module}: no unit test and none of the domain runs anything of it in its own process")
-    trial = Trial(module.removesuffix(".py").replace("/", "."), path, tests, kept.log)
-    for mutant, killed in _in_time(trial.killed(left), until) if left else ():
-        done[mutant.name] = killed
-        kept.add(mutant, killed)
+class _Module:
+    """One that is tried: a sample of its mutants, and what became of them so far."""
+
+    def __init__(self, name: str, *, most: int, again: bool) -> None:
+        """`again`: those that survived are tried once more."""
+        self.name, self.path = name, ROOT / name
+        source = self.path.read_text(encoding="utf-8")
+        self._digest = digest_of(source)
+        self._mutants = drawn(name, mutants_of(source))
+        self.kept = _Kept(name, self._digest)
+        self._done = self.kept.read()
+        known = read_account().get(name)
+        if known is not None and known.source == self._digest:
+            most = max(most, known.tried)
+            self._done |= {m.name: m.name not in known.survivors for m in self._mutants[: known.tried]}
+        if again:
+            self._done = {mutant: killed for mutant, killed in self._done.items() if killed}
+        self._sample = self._mutants[:most]
+
+    @property
+    def left(self) -> list[Mutant]:
+        return [m for m in self._sample if m.name not in self._done]
+
+    def note(self, mutant: Mutant, killed: bool) -> None:
+        self._done[mutant.name] = killed
+        self.kept.add(mutant, killed)
+
+    def close(self) -> None:
+        """Into the account; where anything is left, nothing yet."""
+        if self.left:
+            return
+        survivors = [m.name for m in self._sample if not self._done[m.name]]
+        killed = len(self._sample) - len(survivors)
+        tried = Tried(self._digest, len(self._mutants), len(self._sample), killed, dict.fromkeys(survivors, ""))
+        self.kept.close()
+        print(_row(self.name, add_to_account(self.name, tried)), flush=True)
+
+
+def try_modules(names: Sequence[str], *, most: int, until: float, again: bool = False) -> None:
+    """All that is left of these modules, as long as there is time."""
+    reach = read_reach()
+    found: dict[str, _Module] = {}
+    subjects: list[Subject] = []
+    for name in names:
+        module, tests = _Module(name, most=most, again=again), chosen_tests(name, reach)
+        module.close()
+        if module.left and not tests.tests:
+            print(f"{name}: no unit test and none of the domain runs anything of it in its own process", flush=True)
+        elif module.left:
+            dotted = name.removesuffix(".py").replace("/", ".")
+            found[dotted] = module
+            subjects.append(Subject(dotted, module.path, tests, module.left))
+    if not subjects:
+        return
+    print(f"{sum(len(s.mutants) for s in subjects)} mutants of {len(subjects)} modules are to be tried", flush=True)
+    for subject, mutant, killed in Trial(subjects, STATE / f"trial-{os.getpid()}.log").killed():
+        module = found[subject.module]
+        module.note(mutant, killed)
         if not killed:
-            print(f"    survived: {mutant.name}", flush=True)
-    if any(m.name not in done for m in sample):
-        return None
-    survivors = [m.name for m in sample if not done[m.name]]
-    kept.close()
-    killed_ones = len(sample) - len(survivors)
-    return add_to_account(
-        module, Tried(digest_of(source), len(mutants), len(sample), killed_ones, dict.fromkeys(survivors, ""))
-    )
-
-
-def _in_time(results: Iterator[tuple[Mutant, bool]], until: float) -> Iterator[tuple[Mutant, bool]]:
-    for found in results:
-        yield found
+            print(f"    survived in {subject.module}: {mutant.name}", flush=True)
+        module.close()
         if time.monotonic() > until:
             break
 
@@ -118,24 +142,18 @@ def main(argv: Sequence[str]) -> int:
     if options.minutes and not find_reach(until=until):
         return _sum_up()
     wanted = [m for m in modules() if any(n in m for n in options.names or [""])]
-    for module in wanted if options.again else left_to_try(options.names, most=options.most):
-        if time.monotonic() > until:
-            break
-        began = time.monotonic()
-        try:
-            tried = try_module(module, most=options.most, until=until, again=options.again)
-        except RuntimeError as error:
-            print(error, flush=True)
-            continue
-        if tried is not None:
-            print(f"{_row(module, tried)}, {time.monotonic() - began:.0f} s", flush=True)
+    try:
+        names = wanted if options.again else left_to_try(options.names, most=options.most)
+        try_modules(names, most=options.most, until=until, again=options.again)
+    except RuntimeError as error:
+        print(error, flush=True)
     return _sum_up()
 
 
 def _row(module: str, tried: Tried) -> str:
     unexplained = sum(not why for why in tried.survivors.values())
     return (
-        f"{module}: {tried.made} made, {tried.tried} tried, {tried.killed} killed ({tried.killed / tried.tried:.1%}), "
+        f"{module}: {tried.made} made, {tried.tried} tried, {tried.killed} killed ({tried.killed / max(tried.tried, 1):.1%}), "
         f"{len(tried.survivors)} survive, {unexplained} without a reason"
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from importlib.abc import MetaPathFinder, SourceLoader
 from importlib.machinery import ModuleSpec
 from types import CodeType, FunctionType, ModuleType
@@ -19,10 +19,14 @@ Key = tuple[str, int]
 """A function's qualified name and how many of that name came before it."""
 
 
-def loaded_functions(path: str) -> list[FunctionType]:
-    """All that this file has made so far, wherever they are."""
-    # By its own type: what stands for something that is not loaded yet would load it, if it were asked.
-    return [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__.co_filename == path]
+def loaded_functions(paths: Collection[str]) -> dict[str, list[FunctionType]]:
+    """All that each of these files has made so far, wherever they are."""
+    found: dict[str, list[FunctionType]] = {path: [] for path in paths}
+    for one in gc.get_objects():
+        # By its own type: what stands for something that is not loaded yet would load it, if it were asked.
+        if type(one) is FunctionType and one.__code__.co_filename in found:
+            found[one.__code__.co_filename].append(one)
+    return found
 
 
 def planted_in_functions(

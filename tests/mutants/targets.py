@@ -7,7 +7,7 @@ for the list of modules.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.mutants.reach import FOLDERS, ROOT, RanFile, RanTest
 
@@ -23,10 +23,11 @@ def modules() -> list[str]:
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """For a module. `by_function`: the tests of each function that is run, by its qualified name; `of_all`: for what
-    stands outside of functions, or in one that nothing runs."""
+    stands outside of functions, or in one that nothing runs. `seconds`: of each test, by what was noted."""
 
     by_function: Mapping[str, tuple[str, ...]]
     of_all: tuple[str, ...]
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def tests(self) -> set[str]:
@@ -50,7 +51,7 @@ def chosen_tests(module: str, reach: Mapping[str, RanFile]) -> Chosen:
             about[test] = functions
     names = sorted(set().union(*about.values()))
     by_function = {name: _within(about, (t for t, some in about.items() if name in some)) for name in names}
-    return Chosen(by_function, _within(about, about))
+    return Chosen(by_function, _within(about, about), {test.name: test.seconds for test in about})
 
 
 def _within(about: Mapping[RanTest, set[str]], those: Iterable[RanTest]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from tests.mutants.operators import OURS, CatchNothing
 from tests.mutants.planting import loaded_functions, planted_in_functions
 from tests.mutants.reach import RanFile, RanTest, read_reach
 from tests.mutants.targets import Chosen, chosen_tests, modules
-from tests.mutants.trial import Trial
+from tests.mutants.trial import Subject, Trial
 
 _PRODUCT = """
 from __future__ import annotations
@@ -90,8 +90,8 @@ def test_a_function_is_exchanged_for_whoever_has_it_and_a_constant_is_not(tmp_pa
         made["module: `MOST: int = 7` → `MOST: int = 8`"],
         made["Counter.add: `return True` → `return False`"],
     )
-    assert planted_in_functions(_PRODUCT, constant, str(path), loaded_functions(str(path))) is None
-    plant = planted_in_functions(_PRODUCT, function, str(path), loaded_functions(str(path)))
+    assert planted_in_functions(_PRODUCT, constant, str(path), loaded_functions({str(path)})[str(path)]) is None
+    plant = planted_in_functions(_PRODUCT, function, str(path), loaded_functions({str(path)})[str(path)])
     assert plant is not None
     assert mine.add(1)
     plant()
@@ -104,9 +104,11 @@ def test_of_each_mutant_a_trial_says_whether_a_test_fails_on_it(tmp_path: Path) 
     tests.write_text(_TESTS.format(folder=str(tmp_path)))
     of_all = ("test_mutated.py::test_numbers_are_added",)
     chosen = Chosen({"Counter": of_all}, of_all)
-    trial = Trial("mutated_product", product, chosen, tmp_path / "log", tmp_path)
+    subject = Subject("mutated_product", product, chosen, mutants_of(_PRODUCT))
     assert "mutated_product" not in sys.modules
-    survive = {mutant.name for mutant, killed in trial.killed(mutants_of(_PRODUCT)) if not killed}
+    tried = list(Trial([subject], tmp_path / "log", tmp_path).killed())
+    assert {mutant.name for _, mutant, _ in tried} == {mutant.name for mutant in subject.mutants}
+    survive = {mutant.name for _, mutant, killed in tried if not killed}
     assert survive == {
         "Counter.add: `if number < MOST:` → `if number <= MOST:`",
         "module: `MOST: int = 7` → `MOST: int = 8`",
@@ -115,13 +117,25 @@ def test_of_each_mutant_a_trial_says_whether_a_test_fails_on_it(tmp_path: Path) 
     }
 
 
-def test_a_trial_says_so_where_the_product_as_it_is_fails(tmp_path: Path) -> None:
-    tests = tmp_path / "test_wrong.py"
-    tests.write_text("def test_nothing_is_right():\n    assert False\n")
-    chosen = Chosen({}, ("test_wrong.py::test_nothing_is_right",))
-    trial = Trial("nothing", tests, chosen, tmp_path / "log", tmp_path)
-    with pytest.raises(RuntimeError, match="fail on the product as it is"):
-        list(trial.killed([Mutant("none", "")]))
+def test_a_test_that_fails_on_the_product_as_it_is_kills_nothing(tmp_path: Path) -> None:
+    product, tests = tmp_path / "mutated_too.py", tmp_path / "test_wrong.py"
+    product.write_text(_PRODUCT)
+    code = _TESTS.format(folder=str(tmp_path)).replace("mutated_product", "mutated_too")
+    tests.write_text(code + "\n\ndef test_nothing_is_right():\n    assert False\n")
+    wrong, right = (f"test_wrong.py::test_{name}" for name in ("nothing_is_right", "numbers_are_added"))
+    mutants = {m.name: m for m in mutants_of(_PRODUCT)}
+    here = mutants["Counter.__init__: `self.seen = 0` → `self.seen = 1`"]
+    loaded_anew = mutants["module: `MOST: int = 7` → `MOST: int = 8`"]
+
+    def killed(*by: str) -> list[tuple[Mutant, bool]]:
+        subject = Subject("mutated_too", product, Chosen({"Counter": by}, by), [here, loaded_anew])
+        trial, found = Trial([subject], tmp_path / "log", tmp_path).killed(), []
+        with pytest.raises(RuntimeError, match="fail on the product as it is"):
+            found.extend((mutant, is_killed) for _, mutant, is_killed in trial)
+        return found
+
+    assert killed(wrong) == []
+    assert killed(wrong, right) == [(here, True)]
 
 
 def test_a_reason_is_kept_as_long_as_its_mutant_survives(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """Tests run on one mutant after another, each in a child of its own that ends with the first failure.
 
-The tests are collected once, and each child begins with what was collected: a mutant costs what the tests of its
-function take until one fails, and those that failed before go first, then the short ones. A mutant of what a module
-does as it is loaded is loaded anew.
+The tests of all modules are collected once, and each child begins with what was collected: a mutant costs what the
+tests of its function take until one fails, and those that failed before go first, then the short ones. A test counts
+that passes on the product as it is, which is tried when it has failed. A mutant of what a module does as it is loaded
+is loaded anew.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import os
 import resource
 import select
 import signal
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ _SECONDS = 10
 """Of a processor, beside twice what the tests take, and for what they have set up together; of the clock ten times
 that: a mutant that ends later is found out by whoever waits."""
 _LOADING = 20.0
+_END = "end"
 _MOST_BYTES = 4 << 30
 _OPTIONS = (
     *("-x", "-q", "--tb=no", "-W", "ignore", "-p", "no:cacheprovider", "-p", "no:xdist"),
@@ -42,50 +44,72 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """A module, the tests of each of its functions in files below `root`, and where what the last of them printed is
-    kept."""
+class Subject:
+    """A module (by its dotted name), the tests of each of its functions, and the mutants that are tried."""
 
     module: str
     path: Path
     tests: Chosen
+    mutants: Sequence[Mutant]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """`log`: where what the last child printed is kept. `root`: what the names of tests begin at."""
+
+    subjects: Sequence[Subject]
     log: Path
     root: Path = ROOT
 
-    @property
-    def arguments(self) -> list[str]:
-        files = sorted({test.partition("::")[0] for test in self.tests.tests})
+    def arguments(self, tests: Collection[str]) -> list[str]:
+        files = sorted({test.partition("::")[0] for test in tests})
         return [*_OPTIONS, f"--rootdir={self.root}", *(str(self.root / file) for file in files)]
 
-    def killed(self, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, bool]]:
-        """Each mutant, and whether a test failed on it. Raises `RuntimeError` where they fail on the product as it
-        is."""
-        by_name, to_load = {m.name: m for m in mutants}, list[Mutant]()
-        seconds = None
-        session = _Child(self.log, lambda say: _Session(self, mutants, say).run())
+    def killed(self) -> Iterator[tuple[Subject, Mutant, bool]]:
+        """Each mutant, and whether a test failed on it. Raises `RuntimeError` at the end where it cannot be told of
+        some, since their tests fail on the product as it is."""
+        to_load: list[tuple[Subject, Mutant]] = []
+        unknown: list[str] = []
+        is_whole = False
+        session = _Child(self.log, lambda say: _Session(self, say).run())
         try:
             for line in session.lines():
-                what, _, name = line.partition("\t")
-                if what == "tests":
-                    seconds = float(name)
-                elif what == "load":
-                    to_load.append(by_name[name])
+                if line == _END:
+                    is_whole = True
+                    continue
+                what, subject_number, number = line.split("\t")
+                subject = self.subjects[int(subject_number)]
+                mutant = subject.mutants[int(number)]
+                if what == "load":
+                    to_load.append((subject, mutant))
+                elif what == "unknown":
+                    unknown.append(f"{subject.module} ({mutant.name})")
                 else:
-                    yield by_name[name], what == "killed"
+                    yield subject, mutant, what == "killed"
         finally:
             session.end()
-        if seconds is None:
-            raise RuntimeError(f"the tests of {self.module} fail on the product as it is; {self.log} says how")
-        for mutant in to_load:
-            # Loading takes as long as the tests may, and longer.
-            yield mutant, _Child(self.log, self._loaded(mutant), tests=seconds + _LOADING).fails()
+        if not is_whole:
+            raise RuntimeError(f"the tests ended before all were tried; {self.log} says how")
+        sound: dict[str, bool] = {}
+        for subject, mutant in to_load:
+            if subject.module not in sound:
+                as_it_is = subject.path.read_text(encoding="utf-8")
+                sound[subject.module] = not self._child(subject, as_it_is).fails()
+            if sound[subject.module]:
+                yield subject, mutant, self._child(subject, mutant.source).fails()
+            else:
+                unknown.append(f"{subject.module} ({mutant.name})")
+        if unknown:
+            raise RuntimeError(f"tests fail on the product as it is, {self.log} says how: {', '.join(unknown)}")
 
-    def _loaded(self, mutant: Mutant) -> Callable[[Callable[[str], None]], int]:
+    def _child(self, subject: Subject, source: str) -> _Child:
+        tests = subject.tests.of_all
+
         def run(say: Callable[[str], None]) -> int:
-            plant_before_import(self.module, str(self.path), mutant.source)
-            return int(pytest.main(self.arguments, plugins=[_FirstFailure(set(self.tests.of_all))]))
+            plant_before_import(subject.module, str(subject.path), source)
+            return int(pytest.main(self.arguments(tests), plugins=[_FirstFailure(set(tests))]))
 
-        return run
+        return _Child(self.log, run, tests=sum(subject.tests.seconds.get(t, 0.0) for t in tests) + _LOADING)
 
 
 class _Child:
@@ -162,45 +186,53 @@ class _FirstFailure:
 class _Session(_FirstFailure):
     """A plugin of pytest's that runs what was collected once for each mutant, and says what came of it."""
 
-    def __init__(self, trial: Trial, mutants: Sequence[Mutant], say: Callable[[str], None]) -> None:
-        super().__init__(trial.tests.tests)
-        self._trial, self._mutants, self._say = trial, mutants, say
+    def __init__(self, trial: Trial, say: Callable[[str], None]) -> None:
+        super().__init__({test for subject in trial.subjects for test in subject.tests.tests})
+        self._trial, self._say = trial, say
+        self._reports = trial.log.with_suffix(".reports")
+        self._failed: Counter[str] = Counter()
+        self._sound: dict[tuple[str, ...], bool] = {}
+        self._unsound: set[str] = set()
+        """Tests that fail here on the product as it is: they say nothing."""
 
     def run(self) -> int:
-        return int(pytest.main(self._trial.arguments, plugins=[self]))
+        return int(pytest.main(self._trial.arguments(self._wanted), plugins=[self]))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        path = self._trial.path
-        source = path.read_text(encoding="utf-8")
-        failed: Counter[str] = Counter()
-        child = self._child(session, lambda: None, tests=None)
-        if child.fails():
-            return True
-        seconds = child.cpu_seconds
-        took: dict[str, float] = defaultdict(float)
-        for name, duration, _ in self._reported():
-            took[name] += duration
-        items = {item.nodeid: item for item in session.items}
-        self._say(f"tests\t{seconds}")
-        loaded = loaded_functions(str(path))
+        self._items = {item.nodeid: item for item in session.items}
+        loaded = loaded_functions({str(subject.path) for subject in self._trial.subjects})
         gc.freeze()  # nobody looks through all of this again, in child after child
-        for mutant in self._mutants:
-            plant = planted_in_functions(source, mutant.source, str(path), loaded)
-            if plant is None:
-                self._say(f"load\t{mutant.name}")
-                continue
-            session.items = [items[test] for test in self._trial.tests.of(mutant.name) if test in items]
-            session.items.sort(key=lambda item: (-failed[item.nodeid], took[item.nodeid]))
-            alone = sum(took[item.nodeid] for item in session.items)
-            killed = self._child(session, plant, tests=min(seconds, alone)).fails()
-            failed.update(name for name, _, is_good in self._reported() if not is_good)
-            self._say(f"{'killed' if killed else 'survived'}\t{mutant.name}")
+        for n, subject in enumerate(self._trial.subjects):
+            source, path = subject.path.read_text(encoding="utf-8"), str(subject.path)
+            for m, mutant in enumerate(subject.mutants):
+                plant = planted_in_functions(source, mutant.source, path, loaded[path])
+                self._say(f"{'load' if plant is None else self._tried(session, subject, mutant, plant)}\t{n}\t{m}")
+        self._say(_END)
         return True
 
-    def _child(self, session: pytest.Session, plant: Callable[[], None], *, tests: float | None) -> _Child:
-        self._reports = self._trial.log.with_suffix(".reports")
+    def _tried(self, session: pytest.Session, subject: Subject, mutant: Mutant, plant: Callable[[], None]) -> str:
+        seconds = subject.tests.seconds
+        wanted = [t for t in subject.tests.of(mutant.name) if t in self._items]
+        while tests := [t for t in wanted if t not in self._unsound]:
+            tests.sort(key=lambda test: (-self._failed[test], seconds.get(test, 0.0)))
+            if not self._fail(session, tests, seconds, plant):
+                return "survived"
+            # Where it hung or died, nobody has said which it was.
+            culprits = tuple(self._that_failed() or tests)
+            if culprits not in self._sound:
+                self._sound[culprits] = not self._fail(session, culprits, seconds, lambda: None)
+            if self._sound[culprits]:
+                self._failed.update(culprits if len(culprits) == 1 else ())
+                return "killed"
+            self._unsound.update(culprits)
+        return "unknown"
+
+    def _fail(
+        self, session: pytest.Session, tests: Sequence[str], seconds: Mapping[str, float], plant: Callable[[], None]
+    ) -> bool:
         self._reports.unlink(missing_ok=True)
+        session.items = [self._items[test] for test in tests]
 
         def run(say: Callable[[str], None]) -> int:
             plant()
@@ -208,16 +240,16 @@ class _Session(_FirstFailure):
                 pytest_runtestloop(session)
             return min(session.testsfailed, 1)
 
-        return _Child(self._trial.log, run, tests=tests)
+        return _Child(self._trial.log, run, tests=sum(seconds.get(test, 0.0) for test in tests)).fails()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        with self._reports.open("a") as file:
-            file.write(json.dumps([report.nodeid, report.duration, not report.failed]) + "\n")
+        if report.failed:
+            with self._reports.open("a") as file:
+                file.write(f"{json.dumps(report.nodeid)}\n")
 
-    def _reported(self) -> list[tuple[str, float, bool]]:
-        """Of the last child: of the tests that it ran each part, the seconds of it, and whether it passed."""
-        lines = self._reports.read_text().splitlines() if self._reports.exists() else []
-        return [json.loads(line) for line in lines if line.endswith("]")]
+    def _that_failed(self) -> list[str]:
+        """In the last child."""
+        return [json.loads(line) for line in self._reports.read_text().splitlines()] if self._reports.exists() else []
 
 
 def void(_: object) -> None:

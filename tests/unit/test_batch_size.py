@@ -97,6 +97,14 @@ def test_the_units_of_a_plan_share_its_budget(sizes: list[list[int]]) -> None:
     assert min(shares) >= 1
 
 
+def test_what_records_have_each_is_told_of_one_and_of_none_too() -> None:
+    assert [stop(records=n, size=10).mean for n in (0, 1, 2)] == [10, 10, 5]
+
+
+def test_a_unit_too_small_for_a_byte_of_the_budget_has_one() -> None:
+    assert unit_budget(LIMITS, (span(0, 0, 1),), planned=LIMITS.max_batch_bytes + 1) == 1
+
+
 def test_a_stop_survives_its_file() -> None:
     assert READER_STOP.read(READER_STOP.text(stop())) == stop()
 
