@@ -59,7 +59,9 @@ def with_headers(*headers: Any) -> Letter:
 ODD = [
     *(lied(W1[2], lie) for lie in Lie),
     letter("w1", 5, b"1234", meta=metadata(2), count=3),
+    letter("w1", 1, b"", meta=metadata(1), count=3),
     Letter(b"w1", (*W1[2].headers, ("ws-seq", b"2")), W1[2].value),
+    *(Letter(b"w1", ((name, b""), *W1[2].headers), W1[2].value) for name in KNOWN),
     with_headers(("other", None)),
     with_headers(*W1[0].headers, ("other", None)),
     with_headers(*((n, None if n == "ws-crc" else v) for n, v in W1[0].headers)),

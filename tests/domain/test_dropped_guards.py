@@ -22,7 +22,7 @@ from wavestitch.batch.results import BatchDone, Planned
 from wavestitch.batch.rewind_preview import apply_preview, preview_rewind
 from wavestitch.batch.steps import step_plan
 from wavestitch.batch.verify_request import VerifyRequest
-from wavestitch.contracts.definition_since import GIVEN_UP_BY, said_of_definition
+from wavestitch.contracts.definition_since import GIVEN_UP_BY, refuse_guards_unsaid, said_of_definition
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import PlanKind
@@ -81,6 +81,27 @@ def test_a_digest_that_anybody_can_make_is_less_than_a_seal() -> None:
         stream = Stream.model_validate({**now, "name": ARCHIVE.name})
         said = " ".join(said_of_definition(stream, rows))
         assert ("asks for less than that of the last batch did (proof)" in said) == ((before, now) in loosened)
+
+
+def test_one_expectation_less_is_less_and_one_more_is_not() -> None:
+    one = f"{PLAIN}{GUARDS['expectations']}"
+    two = f"{one}  - type: expect_column_values_to_not_be_null\n    kwargs: {{column: units}}\n"
+    for before, now, less in (
+        *((two, one, True), (one, two, False), (one, one, False)),
+        *((one, f"{PLAIN}expectations: []\n", True), (PLAIN, one, False), (one, PLAIN, True)),
+    ):
+        was, stream = (parse_stream(text, name=ARCHIVE.name) for text in (before, now))
+        said = " ".join(said_of_definition(stream, [make_row(definition=spoken_definition(was))]))
+        assert ("asks for less than that of the last batch did (expectations)" in said) == less
+        assert bool(said) == (before != now)
+
+
+def test_rows_from_before_definitions_were_kept_hide_none_of_those_behind_them() -> None:
+    with_it, without = (parse_stream(t, name=ARCHIVE.name) for t in (PLAIN + GUARDS["on_reset"], PLAIN))
+    rows = [make_row(definition={}), make_row(definition=spoken_definition(with_it))]
+    with pytest.raises(Refused, match="says nothing any more of on_reset"):
+        refuse_guards_unsaid(without, rows)
+    assert said_of_definition(without, rows) == said_of_definition(without, rows[1:]) != ()
 
 
 def test_what_gives_a_guard_up_is_a_definition(tmp_path: Path) -> None:

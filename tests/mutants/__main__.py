@@ -23,6 +23,8 @@ from tests.mutants.targets import chosen_tests, modules
 from tests.mutants.trial import Subject, Trial
 
 MOST = 200
+_AT_ONCE = 60
+"""Modules: their mutants take memory, and minutes to make."""
 STATE = ROOT / ".wavestitch" / "mutants"
 
 
@@ -144,7 +146,9 @@ def main(argv: Sequence[str]) -> int:
     wanted = [m for m in modules() if any(n in m for n in options.names or [""])]
     try:
         names = wanted if options.again else left_to_try(options.names, most=options.most)
-        try_modules(names, most=options.most, until=until, again=options.again)
+        for n in range(0, len(names), _AT_ONCE):
+            if time.monotonic() < until:
+                try_modules(names[n : n + _AT_ONCE], most=options.most, until=until, again=options.again)
     except RuntimeError as error:
         print(error, flush=True)
     return _sum_up()
@@ -152,8 +156,9 @@ def main(argv: Sequence[str]) -> int:
 
 def _row(module: str, tried: Tried) -> str:
     unexplained = sum(not why for why in tried.survivors.values())
+    share = tried.killed / max(tried.tried, 1)
     return (
-        f"{module}: {tried.made} made, {tried.tried} tried, {tried.killed} killed ({tried.killed / max(tried.tried, 1):.1%}), "
+        f"{module}: {tried.made} made, {tried.tried} tried, {tried.killed} killed ({share:.1%}), "
         f"{len(tried.survivors)} survive, {unexplained} without a reason"
     )
 

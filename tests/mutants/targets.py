@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from tests.mutants.reach import FOLDERS, ROOT, RanFile, RanTest
 
@@ -55,15 +56,19 @@ def chosen_tests(module: str, reach: Mapping[str, RanFile]) -> Chosen:
 
 
 def _within(about: Mapping[RanTest, set[str]], those: Iterable[RanTest]) -> tuple[str, ...]:
-    """The closest and the broadest in turns, as long as there is time."""
+    """The closest and the broadest in turns, of each file of tests one and then the next, as long as there is time:
+    tests of one file are mostly about the same thing."""
     left = list(those)
     closest = sorted(left, key=lambda test: (len(test.functions), test.seconds, test.name))
     broadest = sorted(left, key=lambda test: (-len(about[test]), test.seconds, test.name))
-    seconds, found = 0.0, dict[str, None]()
+    by_file: dict[str, dict[RanTest, None]] = {}
     for test in (test for pair in zip(closest, broadest, strict=True) for test in pair):
-        if test.name not in found and seconds + test.seconds <= _MOST_SECONDS:
+        by_file.setdefault(test.name.partition("::")[0], {})[test] = None
+    seconds, found = 0.0, list[str]()
+    for test in (test for turn in zip_longest(*by_file.values()) for test in turn if test is not None):
+        if seconds + test.seconds <= _MOST_SECONDS:
             seconds += test.seconds
-            found[test.name] = None
+            found.append(test.name)
     if not found and left:
-        found = {min(left, key=lambda test: test.seconds).name: None}
+        found = [min(left, key=lambda test: test.seconds).name]
     return tuple(found)

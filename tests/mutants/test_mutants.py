@@ -129,7 +129,8 @@ def test_a_test_that_fails_on_the_product_as_it_is_kills_nothing(tmp_path: Path)
 
     def killed(*by: str) -> list[tuple[Mutant, bool]]:
         subject = Subject("mutated_too", product, Chosen({"Counter": by}, by), [here, loaded_anew])
-        trial, found = Trial([subject], tmp_path / "log", tmp_path).killed(), []
+        trial = Trial([subject], tmp_path / "log", tmp_path).killed()
+        found: list[tuple[Mutant, bool]] = []
         with pytest.raises(RuntimeError, match="fail on the product as it is"):
             found.extend((mutant, is_killed) for _, mutant, is_killed in trial)
         return found
@@ -181,6 +182,12 @@ def test_of_each_function_the_closest_and_the_broadest_tests_are_tried_as_long_a
     assert found.of("f.inner: `a` → `b`") == found.of("f: `a` → `b`"), "a function within another one is run by it"
     assert found.of("never_run") == found.of("module") == found.of_all == ("close", "broad 0", "beside")
     assert found.tests == {"close", "beside", "broad 0", "broad 1"}
+
+
+def test_each_file_of_tests_has_its_turn() -> None:
+    many = [ran(f"a::close {n}", 3.0, "f", others=n) for n in range(9)]
+    found = chosen_of(*many, ran("b::far", 3.0, "f", others=90), ran("c::farther", 3.0, "f", others=91))
+    assert found.of("f") == ("a::close 0", "b::far", "c::farther", "a::close 1")
 
 
 def test_a_test_that_takes_longer_is_tried_where_there_is_no_other() -> None:

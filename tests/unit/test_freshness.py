@@ -188,6 +188,11 @@ def test_what_could_not_be_looked_at_is_not_called_fresh() -> None:
     assert said_of_freshness(late).startswith("later than declared: ")
 
 
+def test_the_oldest_of_what_nobody_has_read_is_named_and_of_equals_the_first() -> None:
+    for unread, partition in (({0: 9000, 1: 5000}, 0), ({0: 5000, 1: 9000}, 1), ({2: 9000, 1: 9000}, 1), ({}, None)):
+        assert judged(unread=unread).partition == partition
+
+
 def test_a_time_that_is_ahead_is_called_that() -> None:
     text = say_freshness("ecg", replace(LATE, unread_s=-81.0))[1]
     assert "the first unread record, in partition 3, has a time 1.4 min ahead, by" in text
@@ -200,7 +205,11 @@ def test_what_is_told_says_what_was_seen_what_was_declared_and_what_to_do() -> N
     assert "(1% may; the newest batch's p99 is 22.0 s)" in text
     assert "the first unread record, in partition 3, is 1.4 min old, by the broker's clock." in text
     assert "`wavestitch run ecg --catch-up`" in text
-    assert "caught up" in say_freshness("ecg", replace(LATE, unread_s=3.0))[1]
+    assert "Start a batch now" in text
+    for unread_s in (None, 3.0, 15.0):
+        assert "caught up" in say_freshness("ecg", replace(LATE, unread_s=unread_s))[1]
+    for unread_s, age in ((59.94, "59.9 s"), (60.0, "1.0 min"), (61.0, "1.0 min")):
+        assert f"is {age} old" in say_freshness("ecg", replace(LATE, unread_s=unread_s))[1]
     assert "CreateTime" in say_freshness("ecg", replace(LATE, by_broker=False))[1]
     assert "again (15.0 s)" in say_freshness("ecg", replace(LATE, alarmed=False))[0]
     assert "nothing waits to be read" in say_freshness("ecg", Freshness(DECLARED))[1]

@@ -16,7 +16,7 @@ from wavestitch.batch.request import check_gate
 from wavestitch.batch.rewind import Target, plan_rewind
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.errors import BadInput, Transient, error_from_json
-from wavestitch.contracts.harmless import for_html, for_markdown, harmless, harmless_lines, is_plain
+from wavestitch.contracts.harmless import for_html, for_markdown, harmless, harmless_lines, is_plain, named
 from wavestitch.contracts.plain_text import ACCEPTED_MISSING, MAX_SAID, name_of_person, said_by_person
 from wavestitch.contracts.quantities import EpochMs
 
@@ -119,3 +119,12 @@ def refused_reasons(tmp_path: Path) -> dict[str, Callable[[str], object]]:
 def test_no_way_in_takes_a_reason_that_is_long_or_moves_a_cursor(way: str, why: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"the reason \(why\) has"):
         refused_reasons(tmp_path)[way](why)
+
+
+def test_a_character_is_named_in_as_few_digits_as_python_does() -> None:
+    for c in "\x00\x1b\xff\u0100\u202e\uffff\U00010000\U000e0001":
+        assert named(c) == c.encode("unicode_escape").decode()
+
+
+def test_html_has_no_more_of_a_text_than_it_is_to_show() -> None:
+    assert for_html("<" * 9, most=2) == "&lt;&lt;…"

@@ -17,7 +17,7 @@ from wavestitch.contracts.assembly import ChunkFacts, assemble
 from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.copies import Copy, contradict, say_no_more
 from wavestitch.contracts.decision import Evidence, decide
-from wavestitch.contracts.fates import AllStitched
+from wavestitch.contracts.fates import AllStitched, Stitched
 from wavestitch.contracts.held import HeldChunk
 from wavestitch.contracts.plan import Plan, PlanKind, Scope
 from wavestitch.contracts.quantities import EpochMs, Offset, Partition
@@ -171,3 +171,8 @@ def test_two_copies_at_one_place_of_which_one_says_no_count_are_put_in_order() -
     found = across_cuts(parts)
     assert set(found.copies["w"]) == set(copies)
     assert found.lacking == ("w",)
+
+
+def test_whatever_is_asked_of_before_stitching_is_supposed_to_be_whole_and_nothing_is_listed() -> None:
+    assert AllStitched()["any"] == Stitched(None, "")
+    assert len(AllStitched()) == len(list(AllStitched())) == 0

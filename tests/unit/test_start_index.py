@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders.ranges import span
+from tests.builders.table_rows import facts
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.chunk_metadata import MAX_TIME_NS
@@ -272,3 +273,19 @@ def test_how_far_each_epoch_was_noted_is_the_end_of_its_last_block() -> None:
         replace(row({"0": [[0, 99]]}, topic_id="other"), epochs={"0": 5}),
     ]
     assert noted_epochs(rows, head(at=20)) == {(0, 5): 9, (0, 6): 12, (1, 0): 4}
+
+
+@pytest.mark.parametrize(
+    ("places", "in_order"),
+    [
+        *(([], True), ([(0, 5)], True), ([(0, 5), (0, 6), (1, 0)], True)),
+        *(([(0, 5), (0, 5)], False), ([(0, 5), (0, 6), (0, 4)], False), ([(1, 0), (0, 5), (0, 6)], False)),
+    ],
+)
+def test_rows_are_in_order_of_their_places_where_all_are_and_no_two_have_one(
+    places: list[tuple[int, int]], *, in_order: bool
+) -> None:
+    assert (
+        ChunkTable.of([facts(p, o, b"x", topic_id="")._replace(carried=False) for p, o in places]).is_in_order
+        == in_order
+    )
