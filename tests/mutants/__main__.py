@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from tests.mutants.account import Tried, add_to_account, digest_of, read_account, score
 from tests.mutants.mutant import Mutant, mutants_of
 from tests.mutants.reach import ROOT, find_reach, read_reach
-from tests.mutants.targets import chosen_tests, modules
+from tests.mutants.targets import SECONDS, chosen_tests, modules
 from tests.mutants.trial import Subject, Trial
 
 MOST = 200
@@ -106,13 +106,13 @@ class _Module:
         print(_row(self.name, add_to_account(self.name, tried)), flush=True)
 
 
-def try_modules(names: Sequence[str], *, most: int, until: float, again: bool = False) -> None:
-    """All that is left of these modules, as long as there is time."""
+def try_modules(names: Sequence[str], *, most: int, until: float, seconds: float, again: bool = False) -> None:
+    """All that is left of these modules, as long as there is time. `seconds`: of tests for each function."""
     reach = read_reach()
     found: dict[str, _Module] = {}
     subjects: list[Subject] = []
     for name in names:
-        module, tests = _Module(name, most=most, again=again), chosen_tests(name, reach)
+        module, tests = _Module(name, most=most, again=again), chosen_tests(name, reach, most=seconds)
         module.close()
         if module.left and not tests.tests:
             print(f"{name}: no unit test and none of the domain runs anything of it in its own process", flush=True)
@@ -138,6 +138,7 @@ def main(argv: Sequence[str]) -> int:
     ask.add_argument("names", nargs="*", metavar="NAME")
     ask.add_argument("--minutes", type=float, default=24 * 60.0, help="stop after so long; the next call goes on")
     ask.add_argument("--most", type=int, default=MOST, help=f"of each module (default {MOST})")
+    ask.add_argument("--seconds", type=float, default=SECONDS, help=f"of tests for each function (default {SECONDS})")
     ask.add_argument("--again", action="store_true", help="try the survivors of modules that were tried")
     options = ask.parse_args(argv)
     until = time.monotonic() + options.minutes * 60
@@ -148,7 +149,8 @@ def main(argv: Sequence[str]) -> int:
         names = wanted if options.again else left_to_try(options.names, most=options.most)
         for n in range(0, len(names), _AT_ONCE):
             if time.monotonic() < until:
-                try_modules(names[n : n + _AT_ONCE], most=options.most, until=until, again=options.again)
+                some, seconds = names[n : n + _AT_ONCE], options.seconds
+                try_modules(some, most=options.most, until=until, seconds=seconds, again=options.again)
     except RuntimeError as error:
         print(error, flush=True)
     return _sum_up()

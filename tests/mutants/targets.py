@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from tests.mutants.reach import FOLDERS, ROOT, RanFile, RanTest
 
-_MOST_SECONDS = 12.0
+SECONDS = 12.0
 """Of tests for each function; a single one may take longer."""
 
 
@@ -44,18 +44,19 @@ class Chosen:
         return self.of_all
 
 
-def chosen_tests(module: str, reach: Mapping[str, RanFile]) -> Chosen:
+def chosen_tests(module: str, reach: Mapping[str, RanFile], *, most: float = SECONDS) -> Chosen:
+    """`most`: seconds of tests for each function."""
     about: dict[RanTest, set[str]] = {}
     for test in (test for ran in reach.values() for test in ran.tests):
         functions = {name.partition(":")[2] for name in test.functions if name.startswith(f"{module}:")}
         if functions:
             about[test] = functions
     names = sorted(set().union(*about.values()))
-    by_function = {name: _within(about, (t for t, some in about.items() if name in some)) for name in names}
-    return Chosen(by_function, _within(about, about), {test.name: test.seconds for test in about})
+    by_function = {name: _within(about, (t for t, some in about.items() if name in some), most) for name in names}
+    return Chosen(by_function, _within(about, about, most), {test.name: test.seconds for test in about})
 
 
-def _within(about: Mapping[RanTest, set[str]], those: Iterable[RanTest]) -> tuple[str, ...]:
+def _within(about: Mapping[RanTest, set[str]], those: Iterable[RanTest], most: float) -> tuple[str, ...]:
     """The closest and the broadest in turns, of each file of tests one and then the next, as long as there is time:
     tests of one file are mostly about the same thing."""
     left = list(those)
@@ -66,7 +67,7 @@ def _within(about: Mapping[RanTest, set[str]], those: Iterable[RanTest]) -> tupl
         by_file.setdefault(test.name.partition("::")[0], {})[test] = None
     seconds, found = 0.0, list[str]()
     for test in (test for turn in zip_longest(*by_file.values()) for test in turn if test is not None):
-        if seconds + test.seconds <= _MOST_SECONDS:
+        if seconds + test.seconds <= most:
             seconds += test.seconds
             found.append(test.name)
     if not found and left:

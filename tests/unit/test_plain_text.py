@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from wavestitch.batch.request import check_gate
 from wavestitch.batch.rewind import Target, plan_rewind
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.errors import BadInput, Transient, error_from_json
-from wavestitch.contracts.harmless import for_html, for_markdown, harmless, harmless_lines, is_plain, named
+from wavestitch.contracts.harmless import for_html, for_markdown, harmless, harmless_lines, in_shell, is_plain, named
 from wavestitch.contracts.plain_text import ACCEPTED_MISSING, MAX_SAID, name_of_person, said_by_person
 from wavestitch.contracts.quantities import EpochMs
 
@@ -128,3 +129,11 @@ def test_a_character_is_named_in_as_few_digits_as_python_does() -> None:
 
 def test_html_has_no_more_of_a_text_than_it_is_to_show() -> None:
     assert for_html("<" * 9, most=2) == "&lt;&lt;…"
+
+
+@pytest.mark.parametrize("text", ["plain", "two words", "it's", "a\nb", "\x1bf0", "ü\u202eab12", "'\\$(x)\t0"])
+def test_a_word_for_a_shell_is_that_word_to_bash_and_in_one_line(text: str) -> None:
+    said = in_shell(text)
+    assert is_plain(said)
+    shell = subprocess.run(["/bin/bash", "-c", f"printf %s {said}"], capture_output=True, check=True)
+    assert shell.stdout.decode() == text
