@@ -68,6 +68,19 @@ def test_seconds_left_are_the_least_that_time_and_bytes_leave() -> None:
     assert left(Retention(bytes=2000)) == 10.0, "1000 of 2000 bytes are unread, 100 come a second"
     assert left(Retention(ms=HOUR, bytes=2000)) == 10.0
     assert left(Retention()) is None
+    seen = replace(seen, per_second=0.0)
+    assert [left(Retention(bytes=size)) for size in (1001, 1000, 999)] == [None, 0.0, 0.0], "nothing comes any more"
+
+
+def test_a_topic_that_keeps_one_byte_has_lost_that_share_of_it_that_is_beyond() -> None:
+    tiny = judge_room([SEEN], retention=Retention(bytes=1), mean_bytes=10.0, thresholds=Thresholds(-998.0, -998.5))
+    assert tiny.alarm is RED
+
+
+def test_a_stream_is_as_far_behind_as_the_partition_that_is_furthest() -> None:
+    ages = [(0, 61_000), (1, 62_000), (2, None)]
+    unread = [replace(SEEN, partition=Partition(p), age_ms=None if a is None else Milliseconds(a)) for p, a in ages]
+    assert judge_room(unread, retention=HOUR_KEPT, mean_bytes=10.0, thresholds=LIMITS).behind_s == 62.0
 
 
 def test_what_is_read_has_all_the_room_there_is_however_old_it_is() -> None:
