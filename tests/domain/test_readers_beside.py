@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.table import Table
 
 from tests.builders.table_rows import facts, held_row, published_row, stage, write_landing
 from tests.domain.maintenance_rig import Rig
@@ -106,17 +107,24 @@ def test_who_looks_at_rows_for_longer_than_their_snapshot_lives_is_told_so_and_o
     assert verify_waveforms(again).altered == ()
 
 
-def test_who_reads_an_older_snapshot_is_told_that_it_has_expired_while_the_newest_is_there(tmp_path: Path) -> None:
-    rig = Rig(tmp_path)
+def compacted(folder: Path) -> tuple[Table, Table, int]:
+    """A table as a reader and as somebody else has it, and its snapshot of before its files were put together."""
+    rig = Rig(folder)
     for n in range(3):
         rig.publish(f"w{n}")
     before = rig.tables.waveforms()
     assert before is not None
     old = before.metadata.current_snapshot_id
+    assert old is not None
     rig.maintain(small_files=2)
     seen, now = rig.tables.waveforms(), rig.tables.waveforms()
     assert seen is not None
     assert now is not None
+    return seen, now, old
+
+
+def test_who_reads_an_older_snapshot_is_told_that_it_has_expired_while_the_newest_is_there(tmp_path: Path) -> None:
+    seen, now, old = compacted(tmp_path)
     (task, *_) = file_scans.files_to_read(seen, snapshot_id=old)
     now.maintenance.expire_snapshots().by_id(old).commit()
     Path(task.file.file_path.removeprefix("file://")).unlink()
@@ -129,17 +137,7 @@ def test_who_reads_an_older_snapshot_is_told_that_it_has_expired_while_the_newes
 def test_who_looks_up_rows_of_an_older_snapshot_is_told_that_it_has_expired(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rig = Rig(tmp_path)
-    for n in range(3):
-        rig.publish(f"w{n}")
-    before = rig.tables.waveforms()
-    assert before is not None
-    old = before.metadata.current_snapshot_id
-    assert old is not None
-    rig.maintain(small_files=2)
-    seen, now = rig.tables.waveforms(), rig.tables.waveforms()
-    assert seen is not None
-    assert now is not None
+    seen, now, old = compacted(tmp_path)
     planned = published_lookup.files_to_read
 
     def expired_meanwhile(*args: Any, **more: Any) -> Any:

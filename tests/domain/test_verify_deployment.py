@@ -265,7 +265,8 @@ def test_what_was_found_is_the_exit_code_also_where_nobody_reads_it_to_its_end(
 ) -> None:
     script = tmp_path / "report.py"
     script.write_text(
-        "import time\nfrom pathlib import Path\nfrom wavestitch import cli_verify, terminal\ntime.sleep(0.5)\n"
+        "import time\nfrom pathlib import Path\nfrom wavestitch import cli_verify, terminal\n"
+        "time.sleep(0.5)\n"  # the reader has gone by then
         "from typer import Exit\ntry:\n"
         f"    cli_verify._report({{'exit_code': 6, 'more': 'x' * 100_000}}, Path({str(tmp_path / 'kept.json')!r}), "
         f"{as_json}, show=lambda: terminal.out.print('x' * 100_000))\nexcept Exit as ended:\n"
@@ -281,7 +282,8 @@ def test_what_was_found_is_the_exit_code_also_where_nobody_reads_it_to_its_end(
 def test_an_error_has_its_exit_code_also_where_nobody_reads_it_as_json(tmp_path: Path, reader: str) -> None:
     script = tmp_path / "nowhere.py"
     script.write_text(
-        "import sys, time\nfrom wavestitch import cli\ntime.sleep(0.5)\n"
+        "import sys, time\nfrom wavestitch import cli\n"
+        "time.sleep(0.5)\n"  # the reader has gone by then
         "sys.argv = ['wavestitch', 'verify', 'ecg', '--json', '--into', '/']\ncli.main()\n"
     )
     ran = run_before(reader, script, tmp_path)
