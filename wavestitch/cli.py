@@ -70,8 +70,8 @@ def main() -> None:
         app()
     except WavestitchError as error:
         if "--json" in sys.argv:
-            said = json.dumps(error.to_json())
-            terminal.try_to_show(lambda: print(said))
+            document = error.to_json()
+            terminal.try_to_show(lambda: print(json.dumps(document)))
         terminal.err.print(f"{type(error).__name__}", style="red", end=": ", highlight=False)
         terminal.err.print(error.message, highlight=False)
         raise SystemExit(exit_code_of(error)) from None

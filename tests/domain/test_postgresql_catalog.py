@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog, SqlCatalogBaseTable
-from sqlalchemy import create_engine, text
+from sqlalchemy import NullPool, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from tests.builders.table_rows import first_head, held_rows, hold, published_row, stage, stage_held, write_landing
@@ -52,7 +52,7 @@ def test_who_opens_a_new_catalog_while_another_process_makes_its_tables_takes_th
     name = postgresql.new_database()
     settings = CatalogSettings("local", postgresql.address(name), f"file://{tmp_path}/warehouse")
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = %s"
-    with create_engine(settings.uri).connect() as other, ThreadPoolExecutor(1) as beside:
+    with create_engine(settings.uri, poolclass=NullPool).connect() as other, ThreadPoolExecutor(1) as beside:
         SqlCatalogBaseTable.metadata.create_all(other)
         opened = beside.submit(open_catalog, settings)
         with postgresql.connection(name) as asked:

@@ -22,7 +22,7 @@ from urllib.parse import quote
 import httpx
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from sqlalchemy import create_engine, text
+from sqlalchemy import NullPool, create_engine, text
 
 from tests.builders.webhook import Webhook, listening_webhook
 from tests.stack.airflow_home import ROOT, write_settings
@@ -187,7 +187,8 @@ class LiveAirflow:
         from airflow.utils.db import DBLocks  # noqa: PLC0415
 
         turn = text("SELECT pg_advisory_xact_lock(:id)").bindparams(id=DBLocks.SCHEDULER_CRITICAL_SECTION.value)
-        with create_engine(self.environment["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]).begin() as asked:
+        engine = create_engine(self.environment["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"], poolclass=NullPool)
+        with engine.begin() as asked:
             asked.execute(turn)
             yield
 
