@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
+from zlib import crc32
 
 from tests.fakes.fake_id_index import FakeIdIndex
 from tests.fakes.fake_rows import FakeFiles, PublishedRow, Staged, StoredHeld
@@ -133,19 +134,23 @@ class FakeTables(TableAccidents):
 
     def published(self, ids: Collection[str], *, of: int | None = None) -> dict[str, PublishedWaveform]:
         with self.act("tables.published", error=Transient):
-            rows = [r for _, r in self.rows] if self.index is None else self._indexed(self.index, ids)
-            rows = rows if of is None else self.rows_at(of)
+            if of is not None:
+                rows = self.rows_at(of)
+            else:
+                rows = [r for _, r in self.rows] if self.index is None else self._indexed(self.index, ids)
             return {r.waveform_id: PublishedWaveform(r.waveform_id, r.chunks) for r in rows if r.waveform_id in ids}
 
     def _indexed(self, index: FakeIdIndex, ids: Collection[str]) -> list[PublishedRow]:
-        """Of the files that the index of ids names: those of one commit are one."""
-        names = {h.sequence: f"data-{h.snapshot_id}" for h in self.snapshots}
-        files: dict[str, list[str]] = defaultdict(list)
+        """Of the files that the index of ids names: those of one commit are one, written anew where rows leave it."""
+        snapshots = {h.sequence: h.snapshot_id for h in self.snapshots}
+        of_commit: dict[int, list[PublishedRow]] = defaultdict(list)
         for sequence, row in self.rows:
-            files[names[sequence]].append(row.waveform_id)
-        found = index.files_of(self.uuid, files, ids)
-        self.tell("opened", idle=sorted(name for name in found if not set(files[name]) & set(ids)))
-        return [row for sequence, row in self.rows if names[sequence] in found]
+            of_commit[snapshots[sequence]].append(row)
+        files = {_file_of(snapshot, rows): rows for snapshot, rows in of_commit.items()}
+        ids_in = {name: {row.waveform_id for row in rows} for name, rows in files.items()}
+        found = index.files_of(self.uuid, ids_in, ids)
+        self.tell("opened", idle=sorted(name for name in found if ids_in[name].isdisjoint(ids)))
+        return [row for name, rows in files.items() if name in found for row in rows]
 
     # `held` is the port's: what the head names. See `held_rows` for what the oracle sees.
 
@@ -394,6 +399,10 @@ class FakeTables(TableAccidents):
 
     def payload(self, key: HeldKey) -> bytes | None:
         return next((r.payload for r in self.held_rows() if r.held.key == key and r.stored), None)
+
+
+def _file_of(snapshot_id: int, rows: Sequence[PublishedRow]) -> str:
+    return f"data-{snapshot_id}-{crc32(' '.join(row.waveform_id for row in rows).encode()):08x}"
 
 
 def held_files(rows: Sequence[StoredHeld]) -> list[HeldFile]:

@@ -7,17 +7,21 @@ from collections import defaultdict
 from tests.domain.oracle import Piece, Truth
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Committed, Coordinate, Event, Looked, Planned, Started, Truncated
+from tests.histories.events import Committed, Coordinate, Event, Held, Looked, Planned, Started, Truncated
 from tests.histories.interval_events import Backfilled
+from tests.histories.ledger import BLOCKS
 from tests.histories.promotion_events import GateSays
 
+_DECIDES = {*BLOCKS, "discarded"}
 _LOOKS_BACK_MS = 7 * 86400 * 1000
 """So much earlier than the interval a chunk's record time may be (`max_clock_skew`)."""
 
 
 class IntervalRules(Rule):
     """`looked`: by run that backfills, what readers of committed data could find when it looked at the topic last;
-    `there`: by the first plan of a backfill, what its run had seen so; `refused`: what the gate has refused since."""
+    `there`: by the first plan of a backfill, what its run had seen so; `refused`: what the gate has refused since;
+    `stood`: by the same, what stood for somebody's decision, or was let go by one, at any time since: its batches may
+    have left it out, whatever was decided afterwards. `ever`: what ever did."""
 
     hears = (Looked,)
 
@@ -27,6 +31,8 @@ class IntervalRules(Rule):
         self.looked: dict[str, set[Coordinate]] = {}
         self.there: dict[str, set[Coordinate]] = {}
         self.refused: dict[str, set[str]] = {}
+        self.stood: dict[str, set[str]] = {}
+        self.ever: set[str] = set()
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -40,6 +46,10 @@ class IntervalRules(Rule):
             case Planned() if event.scope is not None and not event.after:
                 self.there[event.plan_id] = self.looked.get(event.run, set())
                 self.refused[event.plan_id] = set(self.case.refused)
+                self.stood[event.plan_id] = {i for i in self.ever if self._is_held(i)}
+            case Held(id=str(waveform_id)) if event.reason in _DECIDES:
+                for stood in (self.ever, *self.stood.values()):
+                    stood.add(waveform_id)
             case GateSays(refuses=True):
                 for refused in self.refused.values():
                     refused.add(event.id)
@@ -58,8 +68,8 @@ class IntervalRules(Rule):
             if piece is not None:
                 found[piece.id].append(piece)
         whole = {i for i, pieces in found.items() if Truth(tuple(pieces)).publishable}
-        refused = self.refused[event.first]
-        waits = {i for i in whole if i in refused | self.ledger.deleted or self._is_held(i)}
+        excused = self.refused[event.first] | self.stood[event.first] | self.ledger.deleted
+        waits = {i for i in whole if i in excused or self._is_held(i)}
         missing = whole - waits - self.ledger.published.keys()
         if missing:
             # Of all that was ever sent, so that nothing contradicts it, wherever that lies.

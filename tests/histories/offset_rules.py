@@ -18,6 +18,7 @@ from tests.histories.events import (
     Committed,
     Coordinate,
     Event,
+    Looked,
     LostOffset,
     Planned,
     Recorded,
@@ -37,7 +38,10 @@ class OffsetRules(Rule):
     that no head has looked at, and since which event; `read_over`: those that one has, when, and which. `overtaken`:
     where retention has passed the position, too. `accepted`: runs whose skips an operator has accepted. `put_back`:
     by partition, from where on its disk was, until it is cut off after a head has looked at that; `unproven`: of which
-    the batch in front of the position is lost, and up to where that is, until another one lies there."""
+    the batch in front of the position is lost, and up to where that is, until another one lies there. `starts_over`:
+    runs that begin anew with what the broker shows; `hidden`: by run, what the one it asked last does not show."""
+
+    hears = (Looked,)
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -55,6 +59,8 @@ class OffsetRules(Rule):
         self.overtaken: set[tuple[str, int]] = set()
         self.put_back: dict[tuple[str, int], int] = {}
         self.unproven: dict[tuple[str, int], tuple[int, int]] = {}
+        self.starts_over: set[str] = set()
+        self.hidden: dict[str, frozenset[int]] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -72,8 +78,13 @@ class OffsetRules(Rule):
                 self._audit(event)
             case HistoryLost():
                 self.recorded -= set(event.sequences)
-            case Rewound() | Undone() if event.accepted:
-                self.accepted.add(event.run)
+            case Looked(what="topic"):
+                self.hidden[event.run] = frozenset(event.hidden)
+            case Rewound() | Undone():
+                if event.accepted:
+                    self.accepted.add(event.run)
+                if isinstance(event, Rewound) and event.word == "start-over":
+                    self.starts_over.add(event.run)
             case Retained():
                 self.log_start[event.topic_id, event.partition] = event.log_start
                 self._retained(event)
@@ -114,8 +125,7 @@ class OffsetRules(Rule):
             self._begins_anew(head)
         was = before.positions if before.topic_id == head.topic_id else {}
         if forgotten := sorted(was.keys() - head.positions.keys()):
-            what = f"head {head.sequence} ({head.kind}) knows nothing of partitions {forgotten} any more"
-            self.case.say(Kind.STALE_WRITER, what)
+            self._forgets(head, forgotten)
         for p, now in sorted(head.positions.items()):
             start = was.get(p, 0)
             passed = [(head.topic_id, p, o) for o in range(start, now)]
@@ -131,6 +141,15 @@ class OffsetRules(Rule):
                 # Where the log was cut off, its next plan is told.
                 passed = [c for c in passed if c not in self.owed and not self._written_anew(c)]
             self._skipped(head, passed)
+
+    def _forgets(self, head: Committed, forgotten: list[int]) -> None:
+        """Whoever begins anew by a broker that does not show them stands at 0 in them."""
+        anew = head.kind == "rebuilt" or head.run in self.starts_over
+        if not (anew and self.hidden.get(head.run, frozenset()).issuperset(forgotten)):
+            what = f"head {head.sequence} ({head.kind}) knows nothing of partitions {forgotten} any more"
+            self.case.say(Kind.STALE_WRITER, what)
+        for p in forgotten:
+            self._takes_back(head.topic_id, p, 0)
 
     def _begins(self, head: Committed) -> None:
         if self.ledger.lost:
@@ -203,7 +222,7 @@ class OffsetRules(Rule):
 
     def _names_truly(self, before: Committed | None, head: Committed) -> None:
         """A head names as given up what somebody went over, and not what is read again."""
-        beyond = [(p, a, b) for p, a, b in head.skipped if b > head.positions.get(p, b)]
+        beyond = [(p, a, b) for p, a, b in head.skipped if b > head.positions.get(p, 0)]
         if beyond:
             what = f"head {head.sequence} ({head.kind}) names {beyond} as given up, and has not gone past that"
             self.case.say(Kind.UNEXPLAINED_GAP, what)
