@@ -1,0 +1,104 @@
+"""What the checker makes of what somebody was not shown: partitions that a broker has not heard of, records behind a
+transaction that has not ended, decisions that were made while a chain ran."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.histories.anomaly import Kind
+from tests.histories.by_hand import (
+    NEW,
+    NOW,
+    VERIFIED,
+    T,
+    a_skip_and_a_backfill,
+    before_quiet,
+    head,
+    held,
+    kinds,
+    produced,
+    proof_of,
+)
+from tests.histories.checker import analyse
+from tests.histories.events import Committed, Ended, Event, Looked, Planned, Published, Rewound, Started, Truncated
+from tests.histories.history import History
+from tests.histories.interval_events import Backfilled
+
+
+@pytest.mark.parametrize(
+    ("word", "kind", "hidden", "meant"),
+    [
+        ("start-over", "rewind", (0,), True),
+        ("rebuilt", "rebuilt", (0,), True),
+        ("start-over", "rewind", (), False),
+        ("rebuilt", "rebuilt", (), False),
+        ("new-topic", "rewind", (0,), False),
+        ("offsets", "rewind", (0,), False),
+    ],
+)
+def test_a_partition_is_forgotten_by_who_begins_anew_and_was_not_shown_it(
+    word: str, kind: str, hidden: tuple[int, ...], meant: bool
+) -> None:
+    made = replace(head(3, 0), run="run-2", kind=kind, generation=2, positions={})
+    asked = Rewound("run-2", word, True), Started("run-2", "rewind", 100), Looked("run-2", "topic", hidden)
+    found = analyse(History(before_quiet(*asked, made, Ended("run-2", "done", 9))))
+    forgets = [a for a in found if a.kind is Kind.STALE_WRITER and "knows nothing of partitions [0]" in a.what]
+    assert bool(forgets) is not meant
+
+
+def test_what_was_given_up_of_a_partition_that_is_forgotten_is_owed_again() -> None:
+    over = replace(head(3, 7), run="run-2", kind="rewind", generation=2, skipped=((0, 6, 7),))
+    anew = replace(head(4, 0), run="run-3", kind="rewind", generation=3, positions={})
+    skips: list[Event] = [produced(6, NEW), Rewound("run-2", "offsets", True), Started("run-2", "rewind", 9), over]
+    begins: list[Event] = [Rewound("run-3", "start-over", True), Started("run-3", "rewind", 9)]
+    events = before_quiet(*skips, *begins, Looked("run-3", "topic", (0,)), anew)
+    assert Kind.LOST not in kinds(before_quiet(*skips))
+    assert [a.what for a in analyse(History(events)) if a.kind is Kind.LOST] == ["never seen, though quiet runs ended"]
+
+
+def test_a_head_names_nothing_as_given_up_of_a_partition_that_it_does_not_know() -> None:
+    anew = replace(head(3, 0), run="run-2", kind="rewind", generation=2, positions={}, skipped=((0, 6, 7),))
+    begins = Rewound("run-2", "start-over", True), Started("run-2", "rewind", 9), Looked("run-2", "topic", (0,))
+    found = analyse(History(before_quiet(produced(6, NEW), *begins, anew)))
+    assert any("has not gone past that" in a.what for a in found)
+
+
+# an open transaction
+
+
+@pytest.mark.parametrize("beginning", ["open", "committed"])
+def test_a_place_behind_the_first_open_transaction_is_not_found(beginning: str) -> None:
+    """Whoever published it had read it: the log was cut since."""
+    again = produced(0, NEW, beginning), produced(1, NEW), produced(2, NEW)
+    found = (("w1", "not found in Kafka"), ("w2", "not found in Kafka"))
+    looked = replace(VERIFIED, asked=((0, 1, 6),), read=((0, 1, 1),), found=found)
+    said = [a for a in analyse(History(before_quiet(Truncated(T, 0, 0), *again, looked))) if a.kind is Kind.UNTRUE]
+    assert any("w1" in a.ids for a in said) is (beginning == "committed")
+
+
+# decisions
+
+
+def test_a_chain_that_ended_owes_nothing_that_had_been_let_go_when_it_passed() -> None:
+    """It is restored behind that, and the next ingest publishes it with the rest."""
+    row = Published("run-3", "p3", 4, "w3", b"\x05\x00", ((T, 0, 6, 2, proof_of(NEW)),))
+    chain, ended = a_skip_and_a_backfill(), Backfilled("run-5", "p3", (NOW * 10**6, (NOW + 1) * 10**6))
+    at = next(n for n, e in enumerate(chain) if isinstance(e, Planned))
+    discarded = [replace(held(6, NEW, "d2", "discarded"), sequence=4), decided(4, "d2")]
+    restored = [replace(held(6, NEW, "d4"), sequence=6), decided(6, "d4")]
+    for n, publishes, lets_go in ((at, [], False), (at, [row], True), (at, discarded, True), (at + 2, discarded, True)):
+        told: list[Event] = [*chain[:n], *publishes, *chain[n:]]
+        assert owes(told) is not lets_go
+        assert owes([*told, *restored, ended]) is not lets_go
+    assert owes([*chain[:at], *discarded, *restored, *chain[at:]]), "restored before it was planned"
+
+
+def decided(sequence: int, decision: str) -> Committed:
+    made = replace(head(sequence, 7), run="run-4", generation=2, kind="held", decision=decision)
+    return replace(made, skipped=((0, 6, 7),))
+
+
+def owes(told: list[Event]) -> bool:
+    return any("whose backfill ended well" in a.what for a in analyse(History(before_quiet(*told))))
