@@ -86,9 +86,15 @@ def test_a_chain_that_ended_owes_nothing_that_had_been_let_go_when_it_passed() -
     row = Published("run-3", "p3", 4, "w3", b"\x05\x00", ((T, 0, 6, 2, proof_of(NEW)),))
     chain, ended = a_skip_and_a_backfill(), Backfilled("run-5", "p3", (NOW * 10**6, (NOW + 1) * 10**6))
     at = next(n for n, e in enumerate(chain) if isinstance(e, Planned))
-    discarded = [replace(held(6, NEW, "d2", "discarded"), sequence=4), decided(4, "d2")]
-    restored = [replace(held(6, NEW, "d4"), sequence=6), decided(6, "d4")]
-    for n, publishes, lets_go in ((at, [], False), (at, [row], True), (at, discarded, True), (at + 2, discarded, True)):
+    discarded: list[Event] = [replace(held(6, NEW, "d2", "discarded"), sequence=4), decided(4, "d2")]
+    restored: list[Event] = [replace(held(6, NEW, "d4"), sequence=6), decided(6, "d4")]
+    cases: list[tuple[int, list[Event], bool]] = [
+        (at, [], False),
+        (at, [row], True),
+        (at, discarded, True),
+        (at + 2, discarded, True),
+    ]
+    for n, publishes, lets_go in cases:
         told: list[Event] = [*chain[:n], *publishes, *chain[n:]]
         assert owes(told) is not lets_go
         assert owes([*told, *restored, ended]) is not lets_go
