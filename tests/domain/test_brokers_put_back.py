@@ -20,7 +20,7 @@ from wavestitch.batch.cut_log import earlier_positions, find_cuts
 from wavestitch.batch.headroom import measure_room
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.rewind import Target, plan_rewind
-from wavestitch.contracts.errors import DataLost
+from wavestitch.contracts.errors import DataLost, Refused
 from wavestitch.contracts.headroom import Thresholds
 from wavestitch.contracts.position import GroupOffset, Position
 from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partition
@@ -141,6 +141,24 @@ def test_whoever_goes_back_to_a_place_behind_it_does_not_hide_it() -> None:
             ingest(bench)
         by_its_way_out(bench)
         assert published(bench) == set("abcdevwxyz")
+
+
+@pytest.mark.parametrize("restarts", range(4))
+def test_nor_does_who_goes_back_while_the_log_ends_before_that_place(restarts: int) -> None:
+    """What is written behind the backup later may be of the very epoch that is known of the place."""
+    bench = Bench(FakeLog())
+    read_beyond_the_backup(bench)
+    bench.log.put_back(P0, Offset(2), 0)
+    bench.log.reset_group(P0, Offset(4))
+    with pytest.raises((DataLost, Refused)):
+        ingest(bench)
+    for one in range(restarts):
+        if one:
+            bench.log.restart(P0)
+        produce(bench, "vwxyz"[one])
+    produce(bench, "vwxyz"[restarts:])
+    by_its_way_out(bench)
+    assert published(bench) == set("abcdevwxyz")
 
 
 def test_an_undo_goes_back_to_before_it_and_reads_all() -> None:

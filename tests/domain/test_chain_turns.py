@@ -27,9 +27,8 @@ from wavestitch.batch import chain, steps
 from wavestitch.batch.backfill import Backfilled, run_backfill, step_plan_backfill
 from wavestitch.batch.edges import Progress, Say
 from wavestitch.batch.history import find_committed, history_of
-from wavestitch.batch.reassemble import Landed
+from wavestitch.batch.reassemble import Landed, ToStitch
 from wavestitch.batch.run import RunOptions, Silent, run_batch
-from wavestitch.contracts.assembly import Assembly
 from wavestitch.contracts.copies import Copy
 from wavestitch.contracts.errors import Fenced, Transient
 from wavestitch.contracts.parts_index import PartsIndex, index_of
@@ -60,9 +59,9 @@ class Watched(FakeEdges):
         self._in_turn("read", plan)
         return super().read(plan, units, progress=progress)
 
-    def stitch(self, plan: Plan, landed: Landed, whole: Sequence[Assembly], *, say: Say) -> str | None:
+    def stitch(self, plan: Plan, landed: Landed, what: ToStitch, *, say: Say) -> str | None:
         self._in_turn("stitch", plan)
-        return super().stitch(plan, landed, whole, say=say)
+        return super().stitch(plan, landed, what, say=say)
 
     def parts(self, plan_id: str) -> Parts:
         self.seen.opened["parts"] += 1

@@ -32,7 +32,7 @@ from wavestitch.batch.closed_gate import stands_at_its_gate
 from wavestitch.batch.edges import Progress, Say, Stitching
 from wavestitch.batch.gate_in_head import stand_at_gate
 from wavestitch.batch.plan import NothingToDo, PlanRequest
-from wavestitch.batch.reassemble import Landed, gather_landed
+from wavestitch.batch.reassemble import Landed, ToStitch, gather_landed
 from wavestitch.batch.request import Gate
 from wavestitch.batch.results import BatchDone
 from wavestitch.batch.run import RunOptions, Silent
@@ -45,7 +45,7 @@ from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 from wavestitch.contracts.chunk_table import ChunkTable
 from wavestitch.contracts.decision import Stitched
 from wavestitch.contracts.errors import BadInput, Fenced, Transient
-from wavestitch.contracts.held import PublishedChunk
+from wavestitch.contracts.held import HeldKey, PublishedChunk
 from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.parts_index import PartsIndex, merged
@@ -266,12 +266,14 @@ class FakeEdges(FakePreviews):
             for unit in units
         ]
 
-    def stitch(self, plan: Plan, landed: Landed, whole: Sequence[Assembly], *, say: Say) -> str | None:
+    def stitch(self, plan: Plan, landed: Landed, what: ToStitch, *, say: Say) -> str | None:
         """Join what is whole, from landing and held; a digest that disagrees is said so."""
         outcomes: dict[str, Stitched] = {}
         rows: dict[str, PublishedRow] = {}
-        for one in whole:
-            samples = b"".join(self._payload(plan, landed.files, c) for c in one.pieces)
+        carried = any(c.carried for one in what.whole for c in one.pieces)
+        held = self.bench.tables.bytes_of_held(what.held) if carried else {}
+        for one in what.whole:
+            samples = b"".join(self._payload(plan, landed.files, c, held) for c in one.pieces)
             if one.digest not in (None, xxhash.xxh3_128_hexdigest(samples)):
                 outcomes[one.waveform_id] = Stitched(Reason.DIGEST_MISMATCH, "the digest is another")
                 continue
@@ -320,9 +322,11 @@ class FakeEdges(FakePreviews):
         proof = self.bench.proof if self.stream.proof != "none" else NO_PROOF
         return ChunkTable.of([facts_of(r, file, row, proof, ids) for row, r in enumerate(records)])
 
-    def _payload(self, plan: Plan, files: Sequence[str], chunk: ChunkFacts) -> bytes:
+    def _payload(
+        self, plan: Plan, files: Sequence[str], chunk: ChunkFacts, held: Mapping[HeldKey, bytes | None]
+    ) -> bytes:
         if chunk.carried:
-            found = self.bench.tables.payload(chunk.in_topic(plan.topic_id).key)
+            found = held[chunk.in_topic(plan.topic_id).key]
         else:
             found = self.bench.files.landings[files[chunk.file]][chunk.row]
         assert found is not None, f"no payload for {chunk.place}"

@@ -397,8 +397,9 @@ class FakeTables(TableAccidents):
         mark = self.snapshots[-1].held if self.snapshots else None
         return self.held_snapshots[mark.snapshot_id] if mark is not None else ()
 
-    def payload(self, key: HeldKey) -> bytes | None:
-        return next((r.payload for r in self.held_rows() if r.held.key == key and r.stored), None)
+    def bytes_of_held(self, mark: HeldMark | None) -> dict[HeldKey, bytes | None]:
+        """Of what this names the bytes. Of several stored rows the first one's."""
+        return {r.held.key: r.payload for r in reversed(self._vouched_for(mark)) if r.stored}
 
 
 def _file_of(snapshot_id: int, rows: Sequence[PublishedRow]) -> str:

@@ -89,7 +89,8 @@ class Trace:
         """By the number of a head."""
         self._undoing: set[str] = set()
         self._unseen: set[str] = set()
-        """Runs to which the broker that they asked last does not show this partition, nor the group's offset of it."""
+        """Runs to which a broker that they asked has not shown this partition, nor the group's offset of it. It may show
+        it to them when they write the group, before what they planned is heard of."""
         self._found: dict[str, Group] = {}
         """By run, what the group showed when it moved the stream on purpose."""
 
@@ -111,8 +112,8 @@ class Trace:
                 self._ended(event)
             case Looked():
                 self._known.note(event.run, event.what, self._at)
-                if event.what == "topic":
-                    (self._unseen.add if self.partition in event.hidden else self._unseen.discard)(event.run)
+                if event.what == "topic" and self.partition in event.hidden:
+                    self._unseen.add(event.run)
             case GivenUp() | Lands() | Landed():
                 self._known.take(event, self._at)
             case Planned():

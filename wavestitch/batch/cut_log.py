@@ -124,10 +124,13 @@ def with_last_batches(
     what is there now prove anything of a leader epoch before it, of which the next plan asks: it may have been written
     since `ends` were looked at, behind a cut."""
     inside = {p: at for p, at in positions.items() if ends[p].log_start < at.next_offset <= ends[p].high_watermark}
-    back = {p: was[p] for p, at in inside.items() if p in was and at.next_offset <= was[p].next_offset}
-    behind = {p: at for p, at in back.items() if at.last_batch is not None}
+    back = {p: was[p] for p, at in positions.items() if p in was and at.next_offset <= was[p].next_offset}
+    stood = {p: at for p, at in back.items() if at.last_batch is not None}
+    behind = {p: at for p, at in stood.items() if p in inside}
     cuts = find_cuts(topic, behind, ends, log, earlier)
     hidden = {p: behind[p].last_batch for p, cut in cuts.items() if cut < inside[p].next_offset}
+    # A log that ends before the place was cut off, wherever it ends tomorrow.
+    hidden |= {p: at.last_batch for p, at in stood.items() if positions[p].next_offset > ends[p].high_watermark}
     sound = {p for p, at in inside.items() if p in behind or at.leader_epoch == ends[p].leader_epoch} - hidden.keys()
     now = _batches_before(topic, {p: inside[p].next_offset for p in sound}, log)
     last = {**{p: batch for p, batch in now.items() if not _is_later(batch, inside[p])}, **hidden}

@@ -34,10 +34,9 @@ from wavestitch.batch.kept_previews import (
 )
 from wavestitch.batch.landing_facts import GATE_CLOSED, closed_gates, gates_of, reader_stops
 from wavestitch.batch.metrics import tell_metrics
-from wavestitch.batch.reassemble import Landed, gather_stitched, load_landed, prepare_reassembly
+from wavestitch.batch.reassemble import Landed, ToStitch, gather_stitched, load_landed, prepare_reassembly
 from wavestitch.batch.staging import DiskStaging
 from wavestitch.batch.work_folder import WorkFolder, kept_row
-from wavestitch.contracts.assembly import Assembly
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.chunk_proof import ChunkProof
@@ -285,10 +284,10 @@ class DeploymentEdges:
             plan=plan, kafka=kafka, folder=folder, units=units, progress=progress, proof=proof, payload=payload
         )
 
-    def stitch(self, plan: Plan, landed: Landed, whole: Sequence[Assembly], *, say: Say) -> str | None:
+    def stitch(self, plan: Plan, landed: Landed, what: ToStitch, *, say: Say) -> str | None:
         folder = self._folder(plan.plan_id)
         payload = self.deployment.settings.payload.at
-        job_path = prepare_reassembly(plan, landed, whole, tables=self.tables, folder=folder, payload=payload)
+        job_path = prepare_reassembly(plan, landed, what, tables=self.tables, folder=folder, payload=payload)
         job = stitch_job_from_json(plain_text(job_path))
         say(f"{len(job.assignments)} stitching tasks")
         self._load_gate(plan)

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol
 
 from wavestitch.batch.publish import Staging
-from wavestitch.batch.reassemble import Landed
-from wavestitch.contracts.assembly import Assembly
+from wavestitch.batch.reassemble import Landed, ToStitch
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.decision import Stitched
@@ -157,7 +156,7 @@ class Edges(Protocol):
     def read(self, plan: Plan, units: Sequence[int], *, progress: Progress) -> list[Receipt]:
         """Read units of work into the landing."""
 
-    def stitch(self, plan: Plan, landed: Landed, whole: Sequence[Assembly], *, say: Say) -> str | None:
+    def stitch(self, plan: Plan, landed: Landed, what: ToStitch, *, say: Say) -> str | None:
         """Stitch these waveforms; returns the name of a report, None where there was nothing to stitch."""
 
     def judge(self, plan: Plan, stitching: Stitching) -> Verdict:

@@ -26,6 +26,7 @@ from wavestitch.contracts.copies import Copy
 from wavestitch.contracts.decision import Evidence, decide
 from wavestitch.contracts.fates import AllStitched
 from wavestitch.contracts.held import HeldKey, bare_keys
+from wavestitch.contracts.held_mark import HeldMark
 from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Tables
@@ -56,6 +57,15 @@ class Landed:
     payload_bytes: int
     seconds: float
     reading: dict[int, tuple[int, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToStitch:
+    """`held`: what the head named as held when it was decided what is `whole`. There are the bytes of what is carried
+    into the batch: a head that came since may have let go of them."""
+
+    whole: Sequence[Assembly]
+    held: HeldMark | None
 
 
 Elsewhere = Mapping[str, Sequence[Copy]]
@@ -102,18 +112,18 @@ def gather_landed(plan: Plan, receipts: Sequence[Receipt], facts: Facts) -> Land
 
 def decide_whole(
     plan: Plan, landed: Landed, *, tables: Tables, elsewhere: Elsewhere = MappingProxyType({})
-) -> Sequence[Assembly]:
+) -> ToStitch:
     """What is to be stitched, as everything stands now; `elsewhere`: as in the evidence. Raises `Fenced` where the
     plan is stale already."""
     now = load_for_batch(tables, plan, landed.chunks)
     check_fence(plan, now.head, base_in_ancestry=True)
-    return find_whole(plan, landed, now, elsewhere)
+    return ToStitch(find_whole(plan, landed, now, elsewhere), now.head.held)
 
 
 def prepare_reassembly(
     plan: Plan,
     landed: Landed,
-    whole: Sequence[Assembly],
+    what: ToStitch,
     *,
     tables: StreamTables,
     folder: WorkFolder,
@@ -121,14 +131,14 @@ def prepare_reassembly(
 ) -> Path:
     """Write the job that Spark is to do; returns its path. Without a whole waveform it has no assignments. `payload`:
     where that of landing files is that have it apart."""
+    whole = what.whole
     others = whole.others if isinstance(whole, WholeWaveforms) else whole
     carried = [c.in_topic(plan.topic_id).key for a in others for c in a.pieces if c.carried]
     files, placed = list(landed.files), whole
     if carried:
-        head = tables.head()
         name = hashlib.sha256("\n".join(sorted(map(repr, carried))).encode()).hexdigest()[:32]
         path = folder.path / f"held-{name}.arrow"
-        rows = tables.held_payloads(head.held if head is not None else None, carried, path)
+        rows = tables.held_payloads(what.held, carried, path)
         mine = [_placed(a, len(files), rows, plan.topic_id) for a in others]
         placed = WholeWaveforms(whole.plain, mine, plan.stream.limits) if isinstance(whole, WholeWaveforms) else mine
         files.append(path.name)

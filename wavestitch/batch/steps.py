@@ -150,9 +150,9 @@ def step_reassemble(edges: Edges, plan: Plan, read: Read | Finished, *, say: Say
     start = edges.seconds()
     landed = edges.landed(plan, receipts)
     elsewhere = known_elsewhere(edges, plan, landed)
-    whole = decide_whole(plan, landed, tables=edges.tables, elsewhere=elsewhere)
-    say(f"{len(landed.chunks)} records in {len(landed.files)} files; {len(whole)} waveforms are whole")
-    report = edges.stitch(plan, landed, whole, say=say)
+    what = decide_whole(plan, landed, tables=edges.tables, elsewhere=elsewhere)
+    say(f"{len(landed.chunks)} records in {len(landed.files)} files; {len(what.whole)} waveforms are whole")
+    report = edges.stitch(plan, landed, what, say=say)
     tried = len(edges.stitching(plan, report).outcomes)
     return Reassembled(report, receipts, tried, round(edges.seconds() - start, 3))
 
