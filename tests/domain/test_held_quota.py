@@ -1,4 +1,4 @@
-"""How much may be held, at its edges: what fits exactly, what is beyond, and what is said of the place it comes from."""
+"""How much may be held, at its edges: what fits exactly, what is beyond, and what is said of where it comes from."""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ class GateRules(Rule):
             case GateClosed():
                 self.closed.add(event.plan_id)
                 self.stopped[event.plan_id] |= set(event.ids)
-                if self._can_still_commit(event.plan_id):
+                # Where somebody had given it up before, whoever carried it still hears of its gate alone.
+                if self._can_still_commit(event.plan_id) and event.plan_id not in self.given_up:
                     self.standing[event.plan_id] = self.case.at
             case Answered():
                 self.answered.add(event.plan_id)

@@ -155,6 +155,7 @@ def test_an_ingest_past_a_closed_gate_is_invented() -> None:
     assert kinds(before_quiet(stopped, looked, mine, closed, *done)) == [Kind.INVENTED], "nor who looked only before"
     assert kinds(before_quiet(stopped, mine, looked, closed, *done)) == [], "who looked right before cannot know"
     assert kinds(before_quiet(stopped, closed, Abandoned("p2"), mine, looked, *done)) == []
+    assert kinds(before_quiet(stopped, Abandoned("p2"), closed, mine, looked, *done)) == [], "its run hears of it late"
     assert kinds(before_quiet(backfill, closed, mine, looked, *done)) == [], "it stands in nobody's way"
 
 
