@@ -89,8 +89,8 @@ class Trace:
         """By the number of a head."""
         self._undoing: set[str] = set()
         self._unseen: set[str] = set()
-        """Runs to which a broker that they asked has not shown this partition, nor the group's offset of it. It may show
-        it to them when they write the group, before what they planned is heard of."""
+        """Runs to which a broker that they asked has not shown this partition, nor the group's offset of it. It may
+        show it to them when they write the group, before what they planned is heard of."""
         self._found: dict[str, Group] = {}
         """By run, what the group showed when it moved the stream on purpose."""
 
