@@ -39,7 +39,8 @@ class OffsetRules(Rule):
     where retention has passed the position, too. `accepted`: runs whose skips an operator has accepted. `put_back`:
     by partition, from where on its disk was, until it is cut off after a head has looked at that; `unproven`: of which
     the batch in front of the position is lost, and up to where that is, until another one lies there. `starts_over`:
-    runs that begin anew with what the broker shows; `hidden`: by run, what the one it asked last does not show."""
+    runs that begin anew with what the broker shows; `hidden`: by run, what the one it asked last does not show;
+    `forgotten`: by partition that a head does not know any more, where it had stood."""
 
     hears = (Looked,)
 
@@ -61,6 +62,7 @@ class OffsetRules(Rule):
         self.unproven: dict[tuple[str, int], tuple[int, int]] = {}
         self.starts_over: set[str] = set()
         self.hidden: dict[str, frozenset[int]] = {}
+        self.forgotten: dict[tuple[str, int], int] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -124,10 +126,14 @@ class OffsetRules(Rule):
         if head.kind == "rebuilt":
             self._begins_anew(head)
         was = before.positions if before.topic_id == head.topic_id else {}
-        if forgotten := sorted(was.keys() - head.positions.keys()):
+        if forgotten := {p: at for p, at in sorted(was.items()) if p not in head.positions}:
             self._forgets(head, forgotten)
         for p, now in sorted(head.positions.items()):
-            start = was.get(p, 0)
+            stood = self.forgotten.pop((head.topic_id, p), 0)
+            # The group's tag may still prove where it stood.
+            start = was.get(p, stood if head.kind == "rebuilt" and now >= stood else 0)
+            if stood and not start:
+                self._takes_back(head.topic_id, p, 0)
             passed = [(head.topic_id, p, o) for o in range(start, now)]
             if head.kind not in MOVED_ON_PURPOSE:
                 if now < start:
@@ -142,14 +148,13 @@ class OffsetRules(Rule):
                 passed = [c for c in passed if c not in self.owed and not self._written_anew(c)]
             self._skipped(head, passed)
 
-    def _forgets(self, head: Committed, forgotten: list[int]) -> None:
+    def _forgets(self, head: Committed, forgotten: dict[int, int]) -> None:
         """Whoever begins anew by a broker that does not show them stands at 0 in them."""
         anew = head.kind == "rebuilt" or head.run in self.starts_over
         if not (anew and self.hidden.get(head.run, frozenset()).issuperset(forgotten)):
-            what = f"head {head.sequence} ({head.kind}) knows nothing of partitions {forgotten} any more"
+            what = f"head {head.sequence} ({head.kind}) knows nothing of partitions {list(forgotten)} any more"
             self.case.say(Kind.STALE_WRITER, what)
-        for p in forgotten:
-            self._takes_back(head.topic_id, p, 0)
+        self.forgotten |= {(head.topic_id, p): at for p, at in forgotten.items()}
 
     def _begins(self, head: Committed) -> None:
         if self.ledger.lost:
@@ -298,6 +303,8 @@ class OffsetRules(Rule):
     # the end
 
     def close(self) -> None:
+        for topic_id, p in self.forgotten:
+            self._takes_back(topic_id, p, 0)
         self._what_is_owed()
         if self.case.quiet:
             self._what_was_never_seen()
