@@ -37,6 +37,8 @@ from tests.histories.promotion_events import Replaced
 from tests.histories.table_events import Deleted, Forgotten, TakenOut
 
 Identity = tuple[str | None, int | None, int, bytes]
+Words = tuple[Identity, int | None, str | None]
+"""With the count and the digest of the whole."""
 """Waveform id, sequence number, length and digest: equal for two copies of one chunk."""
 
 
@@ -353,6 +355,15 @@ class Ledger:
         rows = self.effective(waveform_id)
         standing = {identity(row) for row in rows if row.reason != "discarded"}
         return {identity(row) for row in rows} - standing
+
+    def discarded_words(self, waveform_id: str) -> set[Words]:
+        """The same by what they say of the whole, too: of two copies with the same bytes one may be picked."""
+        said = [(self._words(row), row.reason) for row in self.effective(waveform_id)]
+        return {words for words, _ in said} - {words for words, reason in said if reason != "discarded"}
+
+    def _words(self, row: Held) -> Words:
+        piece = self.piece(self.records[self._place(row)])
+        return (identity(row), None, None) if piece is None else (identity(row), piece.count, piece.digest)
 
     def _place(self, row: Held) -> Coordinate:
         """Of what lay at a held row's coordinate, what the row is about."""

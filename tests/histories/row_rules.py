@@ -116,11 +116,13 @@ class RowRules(Rule):
         operator discarded is not among them."""
         known = own | self.ledger.held_records() | self.ledger.reads.get(row.plan_id, set()) | self._before_it(row)
         records = [self.ledger.records[c] for c in known if self.ledger.committed(c)]
-        gone = self.ledger.discarded(row.id)
-        if not gone:
+        gone, words = self.ledger.discarded(row.id), self.ledger.discarded_words(row.id)
+        if not words:
             return records
         mine = {self.ledger.records[c] for c in own}
-        return [r for r in records if r in mine or (p := self.ledger.piece(r)) is None or p.same not in gone]
+        pieces = [(r, self.ledger.piece(r)) for r in records]
+        is_gone = [p is not None and (p.same in gone or (p.same, p.count, p.digest) in words) for _, p in pieces]
+        return [r for (r, _), so in zip(pieces, is_gone, strict=True) if r in mine or not so]
 
     def _before_it(self, row: Published) -> set[Coordinate]:
         """What the batches of its backfill that come before it have read of its interval."""

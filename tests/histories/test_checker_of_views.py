@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.builders.records import cut, metadata
 from tests.histories.anomaly import Kind
 from tests.histories.by_hand import (
     NEW,
@@ -18,11 +19,23 @@ from tests.histories.by_hand import (
     head,
     held,
     kinds,
+    planned,
     produced,
     proof_of,
 )
 from tests.histories.checker import analyse
-from tests.histories.events import Committed, Ended, Event, Looked, Planned, Published, Rewound, Started, Truncated
+from tests.histories.events import (
+    Committed,
+    Ended,
+    Event,
+    Looked,
+    Planned,
+    Published,
+    Read,
+    Rewound,
+    Started,
+    Truncated,
+)
 from tests.histories.history import History
 from tests.histories.interval_events import Backfilled
 
@@ -108,3 +121,19 @@ def decided(sequence: int, decision: str) -> Committed:
 
 def owes(told: list[Event]) -> bool:
     return any("whose backfill ended well" in a.what for a in analyse(History(before_quiet(*told))))
+
+
+@pytest.mark.parametrize(("of_the_other", "contradicts"), [("discarded", False), ("conflict", True)])
+def test_of_copies_with_the_same_bytes_one_is_picked_and_the_other_s_words_go_with_it(
+    of_the_other: str, contradicts: bool
+) -> None:
+    """Picked first, accepted later, when both have come again."""
+    one = cut("w9", [b"\x09\x00"], meta=metadata(NOW))[0]
+    other = cut("w9", [b"\x09\x00", b"\x01\x00"], meta=metadata(NOW))[0]
+    sent: list[Event] = [produced(n, letter) for n, letter in enumerate((one, other, one, other), 6)]
+    picked: list[Event] = [held(6, one, "d2", "implausible_time"), held(7, other, "d2", of_the_other), decided(3, "d2")]
+    row = Published("run-5", "p5", 4, "w9", b"\x09\x00", ((T, 0, 6, 2, proof_of(one)),))
+    accepts = planned("p5", run="run-5", kind="held", action="accept", ids=("w9",))
+    read = replace(decided(4, "d3"), run="run-5", plan_id="p5")
+    told = before_quiet(*sent, *picked, accepts, Read("run-5", "p5", T, 0, 8, 10, (8, 9)), row, read)
+    assert any("contradict each other" in a.what for a in analyse(History(told))) is contradicts
