@@ -362,7 +362,8 @@ class Ledger:
         return {words for words, _ in said} - {words for words, reason in said if reason != "discarded"}
 
     def _words(self, row: Held) -> Words:
-        piece = self.piece(self.records[self._place(row)])
+        record = self.records.get(self._place(row))  # what was cut off may be of no coordinate any more
+        piece = self.piece(record) if record is not None else None
         return (identity(row), None, None) if piece is None else (identity(row), piece.count, piece.digest)
 
     def _place(self, row: Held) -> Coordinate:
