@@ -100,10 +100,11 @@ def outcome(bench: Bench) -> tuple[dict[str, bytes], set[object], Counter[bytes 
     counted = effective(sight.held, frozenset(h.decision for h in sight.heads), sight.published)
     places = [(*r.coordinate, r.piece[2]) for r in counted if not r.valid]
     strange = [((t, Partition(p), Offset(o)), no_chunk(piece)) for t, p, o, piece in places]
+    kept = bench.tables.bytes_of_held(bench.tables.snapshots[-1].held)
     return (
         {row.id: row.samples for row in sight.published},
         {(row.id, *row.piece, row.reason) for row in counted if row.valid},
-        Counter(map(bench.tables.payload, strange)),
+        Counter(kept.get(key) for key in strange),
     )
 
 
