@@ -31,7 +31,7 @@ down: runtime ## Stop what `make up` started; data stay
 	.venv/bin/wavestitch down
 
 test: dev ## Run all tests (they start real Kafka brokers), WORKERS=3 at a time: on two processors one of them waits
-	$(PYTHON) -m pytest -n $(or $(WORKERS),3) --no-loadscope-reorder
+	$(PYTHON) -m pytest -n $(or $(WORKERS),3) --no-loadscope-reorder --durations 40
 
 check: dev ## Lint, formatting, types, the direction of imports, scripts, and what is known to be dangerous
 	.venv/bin/ruff check .
