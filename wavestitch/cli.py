@@ -64,14 +64,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts")]
 
 def main() -> None:
     """The entry point: an error of ours is one sentence and an exit code, never a traceback."""
+    terminal.never_fail()
     try:
         for word in sys.argv[1:]:
             check_utf8(word, of="the command")
         app()
     except WavestitchError as error:
         if "--json" in sys.argv:
-            document = error.to_json()
-            terminal.try_to_show(lambda: print(json.dumps(document)))
+            print(json.dumps(error.to_json()))
         terminal.err.print(f"{type(error).__name__}", style="red", end=": ", highlight=False)
         terminal.err.print(error.message, highlight=False)
         raise SystemExit(exit_code_of(error)) from None

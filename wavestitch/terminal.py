@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -57,19 +58,57 @@ def coloured(*parts: Part) -> Text:
     return Text.assemble(*((harmless(text, most=_MOST), colour) for text, colour in pairs))
 
 
+class Unfailing:
+    """A stream that whoever writes to it cannot fail by: its reader may go before the end, or have no room for it.
+    `why`: of the first that could not be written; empty where all was."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.why = ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with self._lost():
+            try:
+                self._stream.write(text)
+            except UnicodeEncodeError:  # no letters that this terminal has
+                known = text.encode(self._stream.encoding, "backslashreplace")
+                self._stream.write(known.decode(self._stream.encoding))
+        return len(text)
+
+    def flush(self) -> None:
+        with self._lost():
+            self._stream.flush()
+
+    @contextmanager
+    def _lost(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.why = self.why or error.strerror or str(error)
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())  # what waits is not written again at the end
+            os.close(nowhere)
+
+
+def never_fail() -> None:
+    """From here on: what cannot be shown ends no command, nor is it what one ends with."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None and not isinstance(stream, Unfailing):  # None: it was closed before we began
+            setattr(sys, name, Unfailing(stream))
+
+
 def try_to_show(show: Callable[[], None]) -> str:
-    """Empty, or why it could not be shown: whoever reads it may go before its end, or have no room for it. What a
-    command ends with does not hang on that."""
-    try:
-        show()
-        if sys.stdout is not None:  # None: it was closed before we began
-            sys.stdout.flush()
-    except SystemExit:  # rich ends so where nobody reads
-        pass
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what waits is not written again at the end
-        return error.strerror or str(error)
-    return ""
+    """Empty, or why it could not be shown."""
+    never_fail()
+    show()
+    if sys.stdout is None:
+        return ""
+    sys.stdout.flush()
+    return str(getattr(sys.stdout, "why", ""))
 
 
 out = HarmlessConsole()

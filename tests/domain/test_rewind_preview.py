@@ -220,6 +220,21 @@ def test_to_begin_anew_waits_for_no_partition_which_the_topic_may_never_have_aga
     assert positions(bench) == {0: 3}
 
 
+def test_what_was_given_up_of_a_partition_that_is_forgotten_is_given_up_no_more() -> None:
+    """It is read from its beginning where it is shown again."""
+    bench = bench_with(6, partitions=2)
+    ingest(bench)
+    send(bench, range(6, 12), 2)
+    rewind(bench, "latest", accept_skip=True)
+    assert {r.partition for r in bench.tables.head().skipped} == {0, 1}
+    bench.log.lag(99, shows=1)
+    rewind(bench, "start-over", accept_skip=True)
+    bench.log.lag(0, shows=0)
+    ingest(bench)
+    assert bench.tables.head().skipped == ()
+    assert set(bench.tables.published({f"w{n}" for n in range(12)})) == {f"w{n}" for n in range(12)}
+
+
 def test_a_stream_is_rewound_to_where_a_batch_began() -> None:
     bench = bench_with(3)
     ingest(bench)

@@ -34,6 +34,7 @@ from wavestitch.contracts.rows import LANDING
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.held import held_files, held_look
 from wavestitch.tables.lookup import id_index
+from wavestitch.tables.lookup.file_scans import files_to_read
 from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.stream_tables import StreamTables
 
@@ -145,6 +146,17 @@ class TestHeld:
             tables.held(tables.head().held, HeldLook(everything=True))
         with pytest.raises(Transient, match="look again"):
             tables.held(replace(head.held, snapshot_id=7), HeldLook(everything=True))
+
+    def test_a_file_of_an_older_snapshot_that_is_there_is_named_where_it_is_gone(self, tables, tmp_path):
+        """Nobody has let go of it: to look again would not help."""
+        held = held_rows(write_landing(tmp_path / "l.arrow", self.ROWS), self.ROWS)
+        older = hold(tables, held[:2]).held
+        newer = hold(tables, held[2:])
+        (task,) = files_to_read(tables.stored()[1].load(), snapshot_id=older.snapshot_id)
+        Path(task.file.file_path.removeprefix("file://")).unlink()
+        for mark in (older, newer.held):
+            with pytest.raises(Altered, match=Path(task.file.file_path).name):
+                tables.held(mark, HeldLook(everything=True))
 
     def test_payloads_come_back_in_order_of_coordinate_from_wherever_they_are(self, tables, tmp_path):
         rows = list(self.ROWS)

@@ -244,7 +244,8 @@ def test_a_report_whose_file_another_made_meanwhile_is_shown_and_not_said_to_be_
     assert into.read_text() == "another's"
 
 
-READERS = ["| true", "> /dev/full", ">&-"]
+READERS = ["| true", "> /dev/full", ">&-", "2>&1 | true", "2> /dev/full", "> /dev/full 2>&1", ">&- 2>&-"]
+"""Whoever reads stdout, stderr or both, and has gone, or has no room for it."""
 
 
 def run_before(reader: str, script: Path, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -288,7 +289,37 @@ def test_an_error_has_its_exit_code_also_where_nobody_reads_it_as_json(tmp_path:
     )
     ran = run_before(reader, script, tmp_path)
     assert (ran.returncode, "Traceback" in ran.stderr, "Exception ignored" in ran.stderr) == (2, False, False), ran
-    assert "BadInput" in ran.stderr
+    assert "2>" in reader or "BadInput" in ran.stderr
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_what_cannot_be_shown_keeps_nobody_from_what_he_is_at(tmp_path: Path, reader: str) -> None:
+    """A rewind that was done ended as one that failed, and was done twice by whoever said it again."""
+    script = tmp_path / "works.py"
+    script.write_text(
+        "import time\nfrom pathlib import Path\nfrom wavestitch import terminal\n"
+        "from wavestitch.console import ProgressBars\nterminal.never_fail()\n"
+        "time.sleep(0.5)\n"  # the reader has gone by then
+        "with ProgressBars() as bars:\n    bars.begin('read')\n    bars.say('x' * 100_000)\n"
+        "terminal.out.print('x' * 100_000)\nprint('x' * 100_000)\nterminal.out.print_data({'x': 'y' * 100_000})\n"
+        "Path('done').touch()\n"
+    )
+    ran = run_before(reader, script, tmp_path)
+    assert (ran.returncode, "Traceback" in ran.stderr, "Exception ignored" in ran.stderr) == (0, False, False), ran
+    assert (tmp_path / "done").exists()
+
+
+def test_letters_that_a_terminal_does_not_have_are_named(tmp_path: Path) -> None:
+    script = tmp_path / "says.py"
+    script.write_text("from wavestitch import terminal\nterminal.never_fail()\nterminal.out.print('3 \\xb5V')\n")
+    ran = subprocess.run(
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"},
+        check=True,
+    )
+    assert ran.stdout == "3 \\xb5V\n"
 
 
 def test_a_file_that_cannot_be_is_refused_before_anything_is_read(in_this_process: DeploymentRig) -> None:

@@ -294,7 +294,10 @@ def _head_after(
         topic_id = sight.topic.topic_id
         return Head(number, generation, HeadKind.FIRST, topic_id, fresh, skipped=skipped, note=note, held=held)
     same_topic = head.topic_id == sight.topic.topic_id
-    kept = still_skipped(head.skipped, {p: to for p, (_, to) in moves.items()})
+    goes = {p: to for p, (_, to) in moves.items()}
+    if target.afresh:  # what the broker does not show is forgotten, and stands at its beginning
+        goes |= dict.fromkeys(head.positions.keys() - fresh.keys(), Offset(0))
+    kept = still_skipped(head.skipped, goes)
     return head.next(
         kind=HeadKind.REWIND,
         generation=generation,

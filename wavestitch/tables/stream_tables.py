@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -266,20 +266,27 @@ class StreamTables:
         released = None
         if look.unreleased and self._id_index is not None and (published := self._waveforms.load()) is not None:
             released = Released(published, self._id_index)
-        with told_of_newer(mark, self.head):
+        with self._looking_at(mark):
             return look_at_held(self._held.ensure(), mark, look, index=self._id_index, released=released)
 
     def held_ids(self, mark: HeldMark | None, look: IdsLook) -> dict[str, int]:
         if mark is None:
             return {}
-        with told_of_newer(mark, self.head):
+        with self._looking_at(mark):
             return ids_held(self._held.ensure(), mark, look, index=self._id_index)
 
     def held_files(self, mark: HeldMark | None) -> list[HeldFile]:
         if mark is None:
             return []
-        with told_of_newer(mark, self.head):
+        with self._looking_at(mark):
             return self._vouched_for(mark)
+
+    def _looking_at(self, mark: HeldMark) -> AbstractContextManager[None]:
+        def there() -> bool:
+            table = self._held.load()
+            return table is not None and table.metadata.snapshot_by_id(mark.snapshot_id) is not None
+
+        return told_of_newer(mark, there=there, newest=self.head)
 
     def _vouched_for(self, mark: HeldMark | None) -> list[HeldFile]:
         if mark is None:
@@ -338,14 +345,14 @@ class StreamTables:
         """
         if mark is None:
             raise Terminal(f"the head names nothing of table {self._held.name}; there are no bytes of held chunks")
-        with told_of_newer(mark, self.head):
+        with self._looking_at(mark):
             return write_payloads(self._held.ensure(), mark.snapshot_id, chunks, to)
 
     def held_values(self, mark: HeldMark, chunks: Collection[HeldKey]) -> Iterator[tuple[HeldKey, Any]]:
         """These held chunks with their bytes, in no order, and nothing on disk. Raises as `held_payloads` does."""
         table = self._held.load()
         if table is not None:
-            with told_of_newer(mark, self.head):
+            with self._looking_at(mark):
                 yield from stored_payloads(table, mark.snapshot_id, chunks)
 
     def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:

@@ -142,12 +142,15 @@ def held_files_of(table: Table, snapshot_id: int) -> HeldFiles:
 
 
 @contextmanager
-def told_of_newer(mark: HeldMark, newest: Callable[[], Head | None]) -> Iterator[None]:
-    """Around whatever reads what a head names as held. Raises `Transient` where that is not there and the newest head
-    names something else: maintenance lets go of what older ones name, and nobody has damaged it."""
+def told_of_newer(mark: HeldMark, *, there: Callable[[], bool], newest: Callable[[], Head | None]) -> Iterator[None]:
+    """Around whatever reads what a head names as held. Raises `Transient` where that snapshot is not `there` any more
+    and the newest head names something else: maintenance lets go of what older ones name, and nobody has damaged it.
+    What is lost of a snapshot that is there is damage."""
     try:
         yield
     except Altered as error:
+        if there():
+            raise
         head = newest()
         if head is None or (head.held is not None and head.held.snapshot_id == mark.snapshot_id):
             raise
