@@ -149,7 +149,8 @@ class TestHeld:
 
     def test_a_file_of_an_older_snapshot_that_is_there_is_named_where_it_is_gone(self, tables, tmp_path):
         """Nobody has let go of it: to look again would not help."""
-        held = held_rows(write_landing(tmp_path / "l.arrow", self.ROWS), self.ROWS)
+        rows = list(self.ROWS)
+        held = held_rows(write_landing(tmp_path / "l.arrow", rows), rows)
         older = hold(tables, held[:2]).held
         newer = hold(tables, held[2:])
         (task,) = files_to_read(tables.stored()[1].load(), snapshot_id=older.snapshot_id)
