@@ -254,7 +254,8 @@ def run_before(reader: str, script: Path, folder: Path) -> subprocess.CompletedP
         capture_output=True,
         text=True,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        # What is not written at once is what a command may still fail by when it ends.
+        env={**{k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}, "PYTHONPATH": str(ROOT)},
         check=False,
     )
 
