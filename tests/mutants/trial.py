@@ -132,7 +132,10 @@ class _Child:
             out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             for number in (1, 2):
                 os.dup2(out, number)
-            resource.setrlimit(resource.RLIMIT_DATA, (_MOST_BYTES, _MOST_BYTES))
+            _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+            most = _MOST_BYTES + _bytes_of_data()  # what it begins with is the parent's
+            most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
             if tests is not None:
                 resource.setrlimit(resource.RLIMIT_CPU, (self._most, self._most))
             os._exit(run(lambda line: void(os.write(said, f"{line}\n".encode()))))
@@ -166,6 +169,11 @@ class _Child:
             self._pid = 0
             os.close(self._heard)
         return self._ended
+
+
+def _bytes_of_data() -> int:
+    said = Path("/proc/self/status").read_text(encoding="ascii")
+    return next(int(line.split()[1]) << 10 for line in said.splitlines() if line.startswith("VmData:"))
 
 
 class _FirstFailure:
