@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import time
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,10 @@ def test_what_is_fetched_and_inflates_to_nothing_is_counted(
     """The client does not say what it fetched for a record, but what it fetched in all: then it is read carefully."""
     monkeypatch.setattr(range_scan, "_STATISTICS_MS", 5)
     monkeypatch.setattr(unit_reader, "_AHEAD_BYTES", 2 * MIB)
+    # One record at a time, and a pause behind each: however busy the machine is, the client says something in between.
+    monkeypatch.setattr(range_scan, "_FIRST_RECORDS", 1)
+    monkeypatch.setattr(range_scan, "_MOST_RECORDS", 1)
+    monkeypatch.setattr(unit_reader, "_PROGRESS_SECONDS", 0.0)
     topic, padding = topic_factory(), 900_000
     # A frame that zstd passes over, behind a record with a header: one without is read carefully in any case.
     one = record(0, b"v", headers=part(b"h") + part(b"v"), count=1)
@@ -119,7 +124,9 @@ def test_what_is_fetched_and_inflates_to_nothing_is_counted(
     declared = {"limits": {"max_batch_bytes": allowed, "max_waveform_bytes": 1000}}
     plan = rig.plan(topic, [[(0, 0, count)]], idle_deadline=120, **declared)
     with pytest.raises(Refused, match=r"fetching and inflating its 3 record batches was as much work as storing"):
-        read_unit(plan=plan, unit=0, kafka=rig.kafka, folder=rig.folder, careful=careful)
+        read_unit(
+            plan=plan, unit=0, kafka=rig.kafka, folder=rig.folder, careful=careful, progress=lambda *_: time.sleep(0.1)
+        )
     (seen,) = stops(rig.folder)
     assert seen.mean > padding
 

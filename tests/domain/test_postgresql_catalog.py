@@ -146,9 +146,23 @@ def test_a_server_that_refuses_is_quoted_at_once_and_nobody_is_said_to_have_been
         ("hostaddr=nonsense", "could not parse network address"),
         ("channel_binding=require", "channel binding required"),
         ("require_auth=none", "authentication method requirement"),
+        ("host=a&hostaddr=127.0.0.1,127.0.0.2", "could not match 1 host names with 2 hostaddr values"),
+        ("sslmode=require&sslrootcert=system", 'weak sslmode "require" may not be used'),
+        ("gssencmode=require", "GSSAPI"),
+        ("ssl_min_protocol_version=TLSv1.3&ssl_max_protocol_version=TLSv1.2", "invalid SSL protocol version range"),
     ):
         with pytest.raises(BadInput, match=rf"{said}.*see \[tables\] in the settings"):
             StreamTables(CatalogSettings("local", f"{address}?{query}", place), "ecg").head()
+    login = address.partition("@")[0]
+    for instead, said in (
+        ("127.0.0.1:99999/x", "invalid port number"),
+        (f"/x?host=/{'x' * 200}", "socket path .* is too long"),
+    ):
+        with pytest.raises(BadInput, match=rf"{said}.*see \[tables\] in the settings"):
+            StreamTables(CatalogSettings("local", f"{login}@{instead}", place), "ecg").head()
+    for nobody in ("127.0.0.1:1/x", "no-such-host.invalid/x", "/x?host=/nowhere"):
+        with pytest.raises(Transient, match=r"did not answer .*; try again"):
+            StreamTables(CatalogSettings("local", f"{login}@{nobody}", place), "ecg").head()
     twice = f"{address}?options=-cstatement_timeout%3D5s&options=-c%20lock_timeout%3D5s"
     assert StreamTables(CatalogSettings("local", twice, place), "ecg").head() == head
     with postgresql.connection("postgres") as asked:

@@ -73,7 +73,8 @@ def secret_address(data: bytes) -> None:
         return
     login = f"{prefix}{scheme}://{user}:{PLANTED}@{host}/{path}"
     query = f"{prefix}{scheme}://{host.translate(str.maketrans('', '', '?#;'))}/{path}?{draw.text()}&{name}={PLANTED}"
-    for address in (login, query.replace("#", "")):
+    mistyped = [] if ":" in user or not user.isalnum() else [f"{prefix}{user}:{PLANTED}@{host}/{path}"]
+    for address in (login, query.replace("#", ""), *mistyped):
         _check_address(address)
 
 

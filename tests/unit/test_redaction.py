@@ -48,6 +48,19 @@ def settings(uri: str = "sqlite:////x", *, master: str = "local[2]", **free: Any
         "postgresql:/\t/u:hunter2@h/db",
         "https:\\\\u:hunter2@h/catalog",
         "https:/\\hun\nhunter2@h/catalog",
+        "u:hunter2@h/db",
+        "u:hun@hunter2@h/db",
+        "u:hun/hunter2@h/db",
+        "u:hunter2:@h/db",
+        ":hunter2@h/db",
+        "u:/hunter2@h/db",
+        "postgresql:u:hunter2@h/db",
+        "postgresql:/u:hunter2@h/db",
+        "postgresql://\n/u:hunter2@h/db",
+        "postgresql//u:hunter2@h/db",
+        "jdbc:postgresql:u:hunter2@h/db",
+        "jdbc:postgresql:/u:hunter2@h/db",
+        "POSTGRESQL:\\u:hunter2@h/db",
     ],
 )
 def test_a_secret_in_an_address_is_refused_without_repeating_it(uri: str) -> None:
@@ -133,11 +146,20 @@ def test_what_nobody_knows_to_be_harmless_is_masked(key: str, value: str) -> Non
         ("warehouse", "abfss://container@account.dfs.core.windows.net/w"),
         ("security.protocol", "SASL_SSL"),
         ("socket.timeout.ms", "1000"),
+        ("ssl.cipher.suites", "DEFAULT:@SECLEVEL=1"),
+        ("ssl.cipher.suites", "ALL:!aNULL:@STRENGTH"),
+        ("spark.kubernetes.container.image", "apache/spark:4.1@sha256:0123456789abcdef"),
+        ("spark.kubernetes.container.image", "spark:4.1@sha256:0123456789abcdef"),
+        ("spark.kubernetes.container.image", "localhost:5000/spark@sha512:0123456789abcdef"),
+        ("spark.eventLog.dir", "hdfs:/logs/ada"),
+        ("spark.eventLog.dir", "/logs/of:ada@example"),
+        ("spark.sql.catalog.x.uri", "jdbc:oracle:thin:@//h:1521/x"),
         ("uri", "postgresql://ada@db.example:5432/iceberg?sslmode=verify-full&sslrootcert=/ca.pem"),
     ],
 )
 def test_what_is_known_to_be_no_secret_is_shown_as_it_is(key: str, value: str) -> None:
     assert shown(key, value) == value
+    assert secret_inside(key, value) is None
 
 
 def test_every_kind_of_secret_key_is_hidden_by_spark_too() -> None:

@@ -84,6 +84,11 @@ SHOWN_PARAMETERS = frozenset(
 _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z_.-]{0,63}")
 # With a slash or a colon inside a password, everything up to the last @ is what an attacker of logs would want.
 _USER_AND_PASSWORD = re.compile(r"//[^/@?#]*:.*@")
+# Somebody has left out the slashes. A digest of an image and a list of ciphers have an @, too.
+_WITHOUT_SLASHES = re.compile(
+    r"^\s*(?!-|jdbc:oracle:|[a-z][a-z0-9+.:-]*://)[^/@?#:\s]*:[^@]+@(?!sha[0-9]+:|SECLEVEL|STRENGTH)",
+    re.IGNORECASE,
+)
 # A name alone before the @ is a token, except where a user or a container is usual: databases, Azure's stores.
 _NAME_ALONE = re.compile(r"(?i)(?:^|[:\s])([a-z][a-z0-9+.-]*)://[^/?#\s]*@")
 _NAMES_A_USER = re.compile(
@@ -111,7 +116,8 @@ def spark_redaction(also: Iterable[str] = ()) -> str:
     """Java's regular expression for Spark, which shows no value whose key has it, or that has it itself. Every key that
     is a secret to us, headers, addresses with a login, and the keys of `also`."""
     named = "|".join(re.escape(key) for key in sorted(also))
-    found = (*KINDS_OF_SECRETS, "sasl", "[.]header[.]", _USER_AND_PASSWORD.pattern, _ORACLE_LOGIN.pattern)
+    addresses = (_USER_AND_PASSWORD.pattern, _WITHOUT_SLASHES.pattern, _ORACLE_LOGIN.pattern)
+    found = (*KINDS_OF_SECRETS, "sasl", "[.]header[.]", *addresses)
     ours = f"(?i:{'|'.join(found)})"
     return f"{ours}|^({named})$" if named else ours
 
@@ -140,7 +146,7 @@ def _as_read(address: str) -> str:
 
 def _secret_in_address(said: str) -> str | None:
     value = _as_read(said)
-    if _USER_AND_PASSWORD.search(value) or _ORACLE_LOGIN.search(value):
+    if any(login.search(value) for login in (_USER_AND_PASSWORD, _WITHOUT_SLASHES, _ORACLE_LOGIN)):
         return "a password itself"
     for name, found in parameters(value):
         if found and _SECRET_PARAMETER.search(name.lower()):
@@ -185,11 +191,11 @@ def shown_address(value: str) -> str:
     if is_reference(value) and not value.startswith("file://"):
         return MASK
     value = _as_read(value)
-    plain = value if _USER_AND_PASSWORD.search(value) is None else _USER_AND_PASSWORD.sub("", value)
-    if _secret_in_words(plain.partition("?")[0].partition(";")[0]):
+    plain = _USER_AND_PASSWORD.sub("", value)
+    if _WITHOUT_SLASHES.search(value) or _secret_in_words(plain.partition("?")[0].partition(";")[0]):
         return MASK
     if "://" not in value and not value.startswith("jdbc:"):
-        return value
+        return value if plain == value else MASK
     mark = "?" if "?" in value else ";"
     head = value.partition(mark)[0]
     head = _USER_AND_PASSWORD.sub(lambda found: f"{found[0].partition(':')[0]}:{MASK}@", head.partition("#")[0])

@@ -60,9 +60,10 @@ _AT_LOGIN = (
         re.compile(
             r'FATAL: +(database ".*" (does not exist|is not currently accepting connections)|'
             r"unrecognized configuration parameter|invalid (value for parameter|command-line argument))|"
-            r'invalid (connection option|\S+ value)|bad value for|definition of service ".*" not found|'
-            r"could not parse network address|server does not support SSL|channel binding (is )?required|"
-            r"authentication method requirement"
+            r"server does not support SSL|channel binding (is )?required|authentication method requirement|"
+            r"invalid (connection option|integer value)|bad value for|could not match|could not parse network address|"
+            # What libpq says of a server it begins so; all else is of the address, and it has asked nobody.
+            r"connection is bad: (?!connection to server|out of memory)"
         ),
         Refusal.SETTINGS,
     ),
