@@ -70,7 +70,7 @@ def main() -> None:
             check_utf8(word, of="the command")
         app()
     except WavestitchError as error:
-        if "--json" in sys.argv:
+        if "--json" in sys.argv and not terminal.has_shown():
             print(json.dumps(error.to_json()))
         terminal.err.print(f"{type(error).__name__}", style="red", end=": ", highlight=False)
         terminal.err.print(error.message, highlight=False)
@@ -302,7 +302,7 @@ def maintain(
     deployment = Deployment()
     who = getpass.getuser() if let_go else ""
     chosen = [a.strip() for a in only.split(",") if a.strip()]
-    found, failed = [], []
+    found, failed = [], dict[str, WavestitchError]()
     for name in [stream] if stream else stream_names(deployment.settings):
         try:
             with nullcontext(Silent()) if as_json else console.ProgressBars() as watcher:
@@ -315,11 +315,12 @@ def maintain(
             if stream:
                 raise
             # One stream's trouble must not keep the others' disks full.
-            failed.append(error)
+            failed[name] = error
             terminal.err.print(f"{name}: {error.message}", highlight=False)
-    _show([asdict(r) for r in found], as_json, lambda: console_maintain.show_maintenance(found))
+    said = [*map(asdict, found), *({"stream": name, **error.to_json()} for name, error in failed.items())]
+    _show(said, as_json, lambda: console_maintain.show_maintenance(found))
     if failed:
-        raise failed[0]
+        raise next(iter(failed.values()))
     raise_failures(found)
 
 

@@ -60,16 +60,18 @@ def coloured(*parts: Part) -> Text:
 
 class Unfailing:
     """A stream that whoever writes to it cannot fail by: its reader may go before the end, or have no room for it.
-    `why`: of the first that could not be written; empty where all was."""
+    `why`: of the first that could not be written; empty where all was. `used`: whether anything was written to it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.why = ""
+        self.used = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
+        self.used = True
         with self._lost():
             try:
                 self._stream.write(text)
@@ -99,6 +101,11 @@ def never_fail() -> None:
         stream = getattr(sys, name)
         if stream is not None and not isinstance(stream, Unfailing):  # None: it was closed before we began
             setattr(sys, name, Unfailing(stream))
+
+
+def has_shown() -> bool:
+    """Whether the command has printed something on its stdout: of JSON there is one document."""
+    return bool(getattr(sys.stdout, "used", False))
 
 
 def try_to_show(show: Callable[[], None]) -> str:

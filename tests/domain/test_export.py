@@ -27,7 +27,6 @@ from tests.security.hostile_names import PATHS
 from wavestitch.contracts.errors import Altered, BadInput, Refused, Transient
 from wavestitch.contracts.sample_types import FORMAT_DTYPES
 from wavestitch.reading import export
-from wavestitch.reading.edf_layout import DataRecords, data_records
 from wavestitch.reading.exactness import EXACT, FORMATS, Format, Row, Rule, broken_rule
 from wavestitch.reading.export import check_rows, export_name, file_format, write_files
 from wavestitch.reading.formats.file_format import FileFormat
@@ -349,10 +348,6 @@ def test_data_records_that_edf_s_library_reckons_longer_than_they_last_are_never
     none = make_waveform([1] * 29_947, sampling_rate_hz=200.0)
     with pytest.raises(Refused, match="whose number is reckoned back from how long they last"):
         write(none, "edf", tmp_path)
-
-
-def test_where_a_second_has_many_samples_a_data_record_of_edf_lasts_one() -> None:
-    assert data_records(480_000, 8000.0, beside=300) == DataRecords(8000, 1.0)
 
 
 @pytest.mark.parametrize("rate", [10.0, 250.0, 1000.0])

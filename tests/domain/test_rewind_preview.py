@@ -220,6 +220,13 @@ def test_to_begin_anew_waits_for_no_partition_which_the_topic_may_never_have_aga
     assert positions(bench) == {0: 3}
 
 
+def test_a_topic_that_was_made_anew_with_fewer_partitions_forgets_none() -> None:
+    bench = bench_with(6, partitions=2)
+    ingest(bench)
+    bench.log.recreate(1)
+    assert not [said for said in preview(bench, "new-topic").remarks if "shows no partition" in said]
+
+
 def test_what_was_given_up_of_a_partition_that_is_forgotten_is_given_up_no_more() -> None:
     """It is read from its beginning where it is shown again."""
     bench = bench_with(6, partitions=2)

@@ -17,6 +17,8 @@ from tests.domain.maintenance_rig import STREAM, Rig
 from wavestitch.contracts.errors import Altered, Refused, Transient
 from wavestitch.contracts.ports import CommitConflict, StagedFile
 from wavestitch.contracts.position import Head, HeadKind
+from wavestitch.tables import stream_tables
+from wavestitch.tables.lookup.file_scans import files_to_read
 from wavestitch.tables.maintenance import rows_taken_out
 from wavestitch.tables.read_waveforms import read_waveforms
 
@@ -169,3 +171,23 @@ def test_a_snapshot_that_was_let_go_meanwhile_is_told_as_that(rig: Rig) -> None:
     with pytest.raises(Transient, match=r"snapshot 77 of table .* nothing was written, look again"):
         rig.tables.put_back(head, head.next(kind=HeadKind.PROMOTE), of=77, ids={"a"}, instead_of=())
     assert rig.tables.head() == head
+
+
+def test_one_that_is_let_go_while_its_rows_are_read_is_no_damage(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    was = rig.tables.head()
+    assert was is not None
+    assert was.snapshot_id is not None
+    base = replace(rig, "b", "c", files=[staged(rig, "new", published_row("b", size=64))])
+
+    def then_goes(*asked: Any, **more: Any) -> list[Any]:
+        found = files_to_read(*asked, **more)
+        if more.get("snapshot_id") != was.snapshot_id:
+            return found
+        rig.tables.waveforms().maintenance.expire_snapshots().by_id(was.snapshot_id or 0).commit()
+        for task in found:
+            Path(task.file.file_path.removeprefix("file://")).unlink()
+        return found
+
+    monkeypatch.setattr(stream_tables, "files_to_read", then_goes)
+    with pytest.raises(Transient, match=r"was let go since it was looked at; nothing was written, look again"):
+        rig.tables.put_back(base, base.next(kind=HeadKind.PROMOTE), of=was.snapshot_id, ids={"c"}, instead_of={"b"})

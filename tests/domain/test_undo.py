@@ -253,6 +253,17 @@ class TestPositions:
         world.bench.log.retain_from(Partition(0), Offset(4))
         assert ways_back(world) == ([], []), "the log begins behind where it stands"
 
+    def test_no_way_is_named_of_a_topic_that_was_made_anew_since(self, world: World) -> None:
+        world.send("a", 0, ONE, count=1)
+        world.ingest()
+        world.send("b", 0, ONE, count=1)
+        rewind(world, "latest")
+        assert ways_back(world)[1] == ["previous"]
+        world.bench.log.recreate(1)
+        for name in "cde":
+            world.send(name, 0, ONE, count=1)
+        assert ways_back(world) == ([], [])
+
     def test_no_way_is_named_of_a_partition_that_brokers_put_back_do_not_have(self, world: World) -> None:
         world.bench.log.add_partition()
         for p in range(2):

@@ -4,8 +4,6 @@ stream is changed by it, and nothing of it is left."""
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +16,6 @@ from tests.builders.altered_rows import alter_row
 from tests.builders.deleted_rows import delete_rows
 from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
-from tests.conftest import ROOT
 from tests.deployment_rig import STREAM, DeploymentRig
 from tests.hostile.landed_deployment import (
     FakeDeployment,
@@ -242,85 +239,6 @@ def test_a_report_whose_file_another_made_meanwhile_is_shown_and_not_said_to_be_
     said = f"{into} was made by another meanwhile and stays; the report is in no file"
     assert "".join(said.split()) in "".join(err.split())  # a terminal ends its lines where it likes
     assert into.read_text() == "another's"
-
-
-READERS = ["| true", "> /dev/full", ">&-", "2>&1 | true", "2> /dev/full", "> /dev/full 2>&1", ">&- 2>&-"]
-"""Whoever reads stdout, stderr or both, and has gone, or has no room for it."""
-
-
-def run_before(reader: str, script: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["/bin/bash", "-c", f'"$0" "$1" {reader}; exit ${{PIPESTATUS[0]}}', sys.executable, script],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        # What is not written at once is what a command may still fail by when it ends.
-        env={**{k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}, "PYTHONPATH": str(ROOT)},
-        check=False,
-    )
-
-
-@pytest.mark.parametrize("as_json", [False, True])
-@pytest.mark.parametrize("reader", READERS)
-def test_what_was_found_is_the_exit_code_also_where_nobody_reads_it_to_its_end(
-    tmp_path: Path, reader: str, *, as_json: bool
-) -> None:
-    script = tmp_path / "report.py"
-    script.write_text(
-        "import time\nfrom pathlib import Path\nfrom wavestitch import cli_verify, terminal\n"
-        "time.sleep(0.5)\n"  # the reader has gone by then
-        "from typer import Exit\ntry:\n"
-        f"    cli_verify._report({{'exit_code': 6, 'more': 'x' * 100_000}}, Path({str(tmp_path / 'kept.json')!r}), "
-        f"{as_json}, show=lambda: terminal.out.print('x' * 100_000))\nexcept Exit as ended:\n"
-        "    raise SystemExit(ended.exit_code)\n"
-    )
-    ran = run_before(reader, script, tmp_path)
-    assert (ran.returncode, "Traceback" in ran.stderr, "Exception ignored" in ran.stderr) == (6, False, False), ran
-    assert "keep it with --into" not in ran.stderr, "it is kept"
-    assert json.loads((tmp_path / "kept.json").read_text())["exit_code"] == 6
-
-
-@pytest.mark.parametrize("reader", READERS)
-def test_an_error_has_its_exit_code_also_where_nobody_reads_it_as_json(tmp_path: Path, reader: str) -> None:
-    script = tmp_path / "nowhere.py"
-    script.write_text(
-        "import sys, time\nfrom wavestitch import cli\n"
-        "time.sleep(0.5)\n"  # the reader has gone by then
-        "sys.argv = ['wavestitch', 'verify', 'ecg', '--json', '--into', '/']\ncli.main()\n"
-    )
-    ran = run_before(reader, script, tmp_path)
-    assert (ran.returncode, "Traceback" in ran.stderr, "Exception ignored" in ran.stderr) == (2, False, False), ran
-    assert "2>" in reader or "BadInput" in ran.stderr
-
-
-@pytest.mark.parametrize("reader", READERS)
-def test_what_cannot_be_shown_keeps_nobody_from_what_he_is_at(tmp_path: Path, reader: str) -> None:
-    """A rewind that was done ended as one that failed, and was done twice by whoever said it again."""
-    script = tmp_path / "works.py"
-    script.write_text(
-        "import time\nfrom pathlib import Path\nfrom wavestitch import terminal\n"
-        "from wavestitch.console import ProgressBars\nterminal.never_fail()\n"
-        "time.sleep(0.5)\n"  # the reader has gone by then
-        "with ProgressBars() as bars:\n    bars.begin('read')\n    bars.say('x' * 100_000)\n"
-        "terminal.out.print('x' * 100_000)\nprint('x' * 100_000)\nterminal.out.print_data({'x': 'y' * 100_000})\n"
-        "Path('done').touch()\n"
-    )
-    ran = run_before(reader, script, tmp_path)
-    assert (ran.returncode, "Traceback" in ran.stderr, "Exception ignored" in ran.stderr) == (0, False, False), ran
-    assert (tmp_path / "done").exists()
-
-
-def test_letters_that_a_terminal_does_not_have_are_named(tmp_path: Path) -> None:
-    script = tmp_path / "says.py"
-    script.write_text("from wavestitch import terminal\nterminal.never_fail()\nterminal.out.print('3 \\xb5V')\n")
-    ran = subprocess.run(
-        [sys.executable, script],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"},
-        check=True,
-    )
-    assert ran.stdout == "3 \\xb5V\n"
 
 
 def test_a_file_that_cannot_be_is_refused_before_anything_is_read(in_this_process: DeploymentRig) -> None:

@@ -1,0 +1,129 @@
+"""What a command prints: where nobody reads it to its end, where there is no room for it, and by a script."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.domain.maintenance_rig import STREAM, Rig
+
+READERS = ["| true", "> /dev/full", ">&-", "2>&1 | true", "2> /dev/full", "> /dev/full 2>&1", ">&- 2>&-"]
+"""Whoever reads stdout, stderr or both, and has gone, or has no room for it."""
+
+
+def run_before(reader: str, script: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["/bin/bash", "-c", f'"$0" "$1" {reader}; exit ${{PIPESTATUS[0]}}', sys.executable, script],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        # What is not written at once is what a command may still fail by when it ends.
+        env={**{k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("reader", READERS)
+def test_what_was_found_is_the_exit_code_also_where_nobody_reads_it_to_its_end(
+    tmp_path: Path, reader: str, *, as_json: bool
+) -> None:
+    script = tmp_path / "report.py"
+    script.write_text(
+        "import time\nfrom pathlib import Path\nfrom wavestitch import cli_verify, terminal\n"
+        "time.sleep(0.5)\n"  # the reader has gone by then
+        "from typer import Exit\ntry:\n"
+        f"    cli_verify._report({{'exit_code': 6, 'more': 'x' * 100_000}}, Path({str(tmp_path / 'kept.json')!r}), "
+        f"{as_json}, show=lambda: terminal.out.print('x' * 100_000))\nexcept Exit as ended:\n"
+        "    raise SystemExit(ended.exit_code)\n"
+    )
+    ran = run_before(reader, script, tmp_path)
+    assert (ran.returncode, "Traceback" in ran.stderr, "Exception ignored" in ran.stderr) == (6, False, False), ran
+    assert "keep it with --into" not in ran.stderr, "it is kept"
+    assert json.loads((tmp_path / "kept.json").read_text())["exit_code"] == 6
+
+
+def test_what_could_not_be_shown_is_said_also_where_it_is_little(tmp_path: Path) -> None:
+    script = tmp_path / "report.py"
+    script.write_text(
+        "from pathlib import Path\nfrom wavestitch import cli_verify, terminal\nterminal.never_fail()\n"
+        f"cli_verify._report({{'exit_code': 0}}, Path({str(tmp_path / 'kept.json')!r}), True, show=lambda: None)\n"
+    )
+    ran = run_before("> /dev/full", script, tmp_path)
+    assert ran.returncode == 0
+    assert "could not be shown (No space left on device); the whole report is in" in " ".join(ran.stderr.split())
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_an_error_has_its_exit_code_also_where_nobody_reads_it_as_json(tmp_path: Path, reader: str) -> None:
+    script = tmp_path / "nowhere.py"
+    script.write_text(
+        "import sys, time\nfrom wavestitch import cli\n"
+        "time.sleep(0.5)\n"  # the reader has gone by then
+        "sys.argv = ['wavestitch', 'verify', 'ecg', '--json', '--into', '/']\ncli.main()\n"
+    )
+    ran = run_before(reader, script, tmp_path)
+    assert (ran.returncode, "Traceback" in ran.stderr, "Exception ignored" in ran.stderr) == (2, False, False), ran
+    assert "2>" in reader or "BadInput" in ran.stderr
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_what_cannot_be_shown_keeps_nobody_from_what_he_is_at(tmp_path: Path, reader: str) -> None:
+    """A rewind that was done ended as one that failed, and was done twice by whoever said it again."""
+    script = tmp_path / "works.py"
+    script.write_text(
+        "import time\nfrom pathlib import Path\nfrom wavestitch import terminal\n"
+        "from wavestitch.console import ProgressBars\nterminal.never_fail()\n"
+        "time.sleep(0.5)\n"  # the reader has gone by then
+        "with ProgressBars() as bars:\n    bars.begin('read')\n    bars.say('x' * 100_000)\n"
+        "terminal.out.print('x' * 100_000)\nprint('x' * 100_000)\nterminal.out.print_data({'x': 'y' * 100_000})\n"
+        "Path('done').touch()\n"
+    )
+    ran = run_before(reader, script, tmp_path)
+    assert (ran.returncode, "Traceback" in ran.stderr, "Exception ignored" in ran.stderr) == (0, False, False), ran
+    assert (tmp_path / "done").exists()
+
+
+def test_letters_that_a_terminal_does_not_have_are_named(tmp_path: Path) -> None:
+    script = tmp_path / "says.py"
+    script.write_text("from wavestitch import terminal\nterminal.never_fail()\nterminal.out.print('3 \\xb5V')\n")
+    ran = subprocess.run(
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"},
+        check=True,
+    )
+    assert ran.stdout == "3 \\xb5V\n"
+
+
+def test_a_script_reads_one_document_whatever_fails(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.publish("w")
+
+    def ran(*words: str) -> tuple[int, object]:
+        done = subprocess.run(
+            [sys.executable, "-m", "wavestitch", *words, "--json"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "WAVESTITCH_CONFIG": str(tmp_path / "wavestitch.toml")},
+            check=False,
+        )
+        return done.returncode, json.loads(done.stdout)
+
+    (tmp_path / "streams" / "broken.yaml").write_text("topic: t\ngroup: other\nnonsense: 1\n")
+    code, found = ran("maintain")
+    assert code == 2
+    assert isinstance(found, list)
+    assert {one["stream"]: one.get("error") for one in found} == {"broken": "BadInput", STREAM: None}
+    code, alone = ran("maintain", "broken")
+    assert code == 2
+    assert isinstance(alone, dict)
+    assert alone["error"] == "BadInput"
+    assert alone in [{k: v for k, v in one.items() if k != "stream"} for one in found]
