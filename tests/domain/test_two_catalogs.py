@@ -7,16 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.domain.maintenance_rig import DAY_MS, Rig
-from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.errors import Terminal
 from wavestitch.contracts.quantities import epoch_ms
-from wavestitch.settings import load_settings
 
 
 def look_anew(rig: Rig) -> None:
     """Open the catalog again, as another process does."""
-    rig.deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": str(rig.folder / "wavestitch.toml")}))
-    rig.tables = rig.deployment.tables("ecg")
+    rig.read_settings({"WAVESTITCH_CONFIG": str(rig.folder / "wavestitch.toml")})
 
 
 def test_what_only_another_catalog_over_the_same_warehouse_names_stays_and_is_named(tmp_path: Path) -> None:
