@@ -245,7 +245,7 @@ def test_a_run_that_was_planned_before_is_fenced() -> None:
 def test_the_real_table_is_rebuilt_after_spark_kept_its_own_snapshot_only(tmp_path: Path) -> None:
     tables = StreamTables(CatalogSettings("local", f"sqlite:///{tmp_path}/c.db", f"file://{tmp_path}/wh"), "ecg")
     assert tables.remains() is None
-    head = tables.commit(None, first_head(), [])
+    head = tables.commit(None, first_head(topic_id=FakeLog("waves", 1).topic_id), [])
     assert tables.remains() is None
     tables.append_batches([describe_head(head, stream="ecg")])
     waveforms = tables.stored()[0]
@@ -273,3 +273,49 @@ def test_the_real_table_is_rebuilt_after_spark_kept_its_own_snapshot_only(tmp_pa
     assert tables.remains() is None
     with pytest.raises(Refused, match="somebody committed"):
         apply_rewind(STREAM, found, accept_skip=False, log=log, tables=tables)
+
+
+@pytest.mark.parametrize("is_left", [True, False])
+def test_where_the_group_stood_in_another_topic_of_this_name_is_no_place_in_this_one(*, is_left: bool) -> None:
+    """Groups know topics by name: what one had committed may outlive the topic, or be put back with a backup of it."""
+    bench = Bench(FakeLog("waves", 1))
+    for name in "abc":
+        send_whole(bench, name)
+    for _ in range(2):  # the second one writes down what was before the first
+        ingest(bench)
+    stood, head = dict(bench.log.group), bench.tables.head()
+    bench.log.recreate(1)
+    bench.log.group = stood
+    for name in "vwxyz":
+        send_whole(bench, name)
+    bench.tables.expire_head(head if is_left else None)
+    shown = look(bench)
+    assert shown.moves == {0: (None, 0)}
+    assert any("which read another topic of this name" in said for said in shown.remarks)
+    apply(bench)
+    ingest(bench)
+    assert published(bench) == list("abcvwxyz")
+
+
+def test_a_partition_that_the_history_knows_and_a_broker_does_not_show_is_waited_for() -> None:
+    bench = Bench(FakeLog("waves", 2))
+    for p, names in enumerate(("abc", "defgh")):
+        for name in names:
+            send_whole(bench, name, partition=p)
+    for _ in range(2):
+        ingest(bench)
+    bench.log.retain_from(Partition(1), Offset(4))
+    bench.tables.expire_head(None)
+    bench.log.lag(1, shows=1)
+    with pytest.raises(Transient, match="shows no partition 1 of topic waves, which the history has"):
+        look(bench)
+    bench.log.lag(0, shows=0)
+    apply(bench)
+    ingest(bench)
+    assert published(bench) == list("abcdefgh")
+    assert bench.tables.head().skipped == ()
+
+
+def send_whole(bench: Bench, waveform_id: str, partition: int = 0) -> None:
+    value = waveform_id.encode() * 2
+    send_chunk(bench.log, waveform_id, 0, value, at_ms=START_MS, start_ms=START_MS, count=1, partition=partition)

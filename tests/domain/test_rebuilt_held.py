@@ -37,7 +37,7 @@ class Place:
     def __init__(self, tmp_path: Path, *, settled: bool = True, recorded: bool = True) -> None:
         self.rig, self.log = Rig(tmp_path / "rig"), FakeLog("t", 2)
         self.tables = self.rig.tables
-        self.rig.publish("a")
+        self.rig.publish("a", topic_id=self.log.topic_id)
         base = self.tables.head()
         mark = stage_held(self.tables, base, self.rows(tmp_path, base.sequence + 1))
         made = self.tables.commit(

@@ -26,12 +26,12 @@ from tests.builders.table_rows import (
 from tests.domain.table_races import race, stage_the_same_and_more
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.errors import Altered, Terminal, Transient
-from wavestitch.contracts.held import HeldLook, effective_held
+from wavestitch.contracts.held import HeldLook, IdsLook, effective_held
 from wavestitch.contracts.ports import HeldRow
 from wavestitch.contracts.quantities import EpochMs
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.rows import LANDING
-from wavestitch.tables.catalog import CatalogSettings
+from wavestitch.tables.catalog import CatalogSettings, open_catalog
 from wavestitch.tables.held import held_files, held_look
 from wavestitch.tables.lookup import id_index
 from wavestitch.tables.lookup.file_scans import files_to_read
@@ -60,6 +60,29 @@ class TestHeld:
         expected = [r.held for r in held_rows(tmp_path / "l.arrow", rows)]
         assert sorted(all_held(tables), key=lambda h: h.chunk.coordinate) == expected
         assert tables.head().held.rows == len(rows)
+
+    def test_a_table_that_somebody_dropped_is_named_and_made_anew_by_no_look(self, tables, settings, tmp_path):
+        """Whoever registers it again would find another one in its place."""
+        rows = list(self.ROWS)
+        hold(tables, held_rows(write_landing(tmp_path / "l.arrow", rows), rows))
+        mark, table = tables.head().held, tables.stored()[1]
+        was = table.load().metadata_location
+        there = all_held(tables)
+        catalog = open_catalog(settings)
+        catalog.drop_table(table.name)
+        for look in (
+            lambda: tables.held(mark, HeldLook(everything=True)),
+            lambda: tables.held_ids(mark, IdsLook()),
+            lambda: tables.held_files(mark),
+            lambda: tables.held_payloads(mark, [there[0].chunk.key], tmp_path / "out.arrow"),
+            lambda: list(tables.held_values(mark, [there[0].chunk.key])),
+            lambda: tables.rewrite_held(tables.head(), {}, counts={}, note="junk"),
+        ):
+            with pytest.raises(Altered, match=r"table ecg.held is not in the catalog.*it was dropped or renamed"):
+                look()
+            assert not catalog.table_exists(table.name)
+        catalog.register_table(table.name, was)
+        assert all_held(tables) == there
 
     def test_a_record_that_is_no_chunk_keeps_its_reason_key_and_headers(self, tables, tmp_path):
         landing = write_landing(tmp_path / "l.arrow", [(0, 5, b"?")], raw_key=b"\xff")

@@ -187,6 +187,35 @@ class TestPositions:
         with pytest.raises(Refused, match=r"begins at 2\..*`wavestitch rewind ecg --to 0:earliest,1:0`"):
             preview(world)
 
+    @pytest.mark.parametrize(("cut", "places"), [(2, "0:2,1:earliest"), (0, "0:0,1:earliest")])
+    def test_what_a_log_does_not_have_any_more_is_no_place_to_go_back_to(
+        self, world: World, cut: int, places: str
+    ) -> None:
+        """Brokers were put back, and retention took the beginning of another partition."""
+        world.bench = Bench(FakeLog("waves", 2))
+        for sent in ([0] * 4, [0, 0, 1, 1, 1]):
+            for n, p in enumerate(sent):
+                send_chunk(world.bench.log, f"w{len(sent)}{n}", 0, ONE, at_ms=T, start_ms=T, count=1, partition=p)
+            world.ingest()
+        world.bench.log.put_back(Partition(0), Offset(cut), 0, elected=False)
+        world.bench.log.retain_from(Partition(1), Offset(1))
+        with pytest.raises(Refused, match=r"begins at 1\. Go back as far as there is something") as refused:
+            preview(world)
+        assert f"`wavestitch rewind ecg --to {places}`" in str(refused.value)
+        rewind(world, places)
+
+    def test_no_place_is_named_where_the_position_is_already(self, world: World) -> None:
+        for name in "abc":
+            world.send(name, 0, ONE, count=1)
+        world.ingest()
+        rewind(world, "earliest")
+        world.bench.log.put_back(Partition(0), Offset(0), 0, elected=False)
+        with pytest.raises(
+            Refused, match=r"offset 3 of partition 0 is not in the log of waves \(\[0, 0\]\)"
+        ) as refused:
+            preview(world)
+        assert "earliest" not in str(refused.value)
+
     @pytest.mark.parametrize("to", ["latest", "1:latest"])
     def test_a_partition_that_was_added_goes_back_to_its_beginning(self, world: World, to: str) -> None:
         world.send("a", 0, ONE, count=1)

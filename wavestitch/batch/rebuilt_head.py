@@ -9,7 +9,7 @@ takes a position that was not proven. Keeps I1, I2 and I7.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from wavestitch.batch.found_held import FoundHeld, Missing
@@ -57,7 +57,8 @@ def rebuild_head(
     known_to = _known_to(history)
     # Where something is staged that a lost head may have named, what is held is not known: all is read again.
     newest = _newest_generation(remains, history)
-    proven = {p for p, tag in tags.items() if _proven(tag, known_to, newest) and held.settled}
+    others = _of_other_topics(history, sight.topic.topic_id)
+    proven = {p for p, t in tags.items() if _proven(t, known_to, newest) and t.sequence not in others and held.settled}
     shown = {p: found.offset for p, found in sight.group.items() if p in proven and found is not None}
     positions = {p: _position(sight, p, shown, left) for p in sight.topic.partitions}
     stands = {p: at.next_offset for p, at in positions.items()}
@@ -82,7 +83,8 @@ def rebuild_head(
         note=with_missing(note, missing, held.left_out),
         held=held.mark,
     )
-    remarks = _remarks(sight, remains, tags, shown, known_to=known_to, left=left, settled=held.settled)
+    doubts = {p: _doubted(tag, known_to, others, settled=held.settled) for p, tag in tags.items()}
+    remarks = _remarks(sight, remains, tags, shown, doubts=doubts, left=left)
     return Rebuilt(head, skipped, missing, remarks + held.remarks, left)
 
 
@@ -101,6 +103,12 @@ def _tag(sight: Sight, remains: Remains, partition: Partition) -> Tag | None:
 def _proven(tag: Tag, known_to: int, newest: int) -> bool:
     """Whether the stream stood there: all decisions up to it are known, and nobody is known to have rewound since."""
     return tag.sequence <= known_to and tag.generation >= newest
+
+
+def _of_other_topics(history: Sequence[BatchRow], topic_id: str) -> set[int]:
+    """Heads that stood in a topic which was there before: the group, which is asked by the topic's name, may still show
+    where. A row that names no topic is of a version that wrote none."""
+    return {b.sequence for b in history if b.topic_id not in ("", topic_id)}
 
 
 def _newest_generation(remains: Remains, history: Sequence[BatchRow]) -> Generation:
@@ -168,9 +176,11 @@ def _of_batch(row: BatchRow, said: int, has: int) -> str:
     return f"batch {row.plan_id[:16]}: {has} of {said}, {ranges}"
 
 
-def _doubted(tag: Tag, known_to: int, *, settled: bool) -> str:
+def _doubted(tag: Tag, known_to: int, others: Set[int], *, settled: bool) -> str:
     if not settled:
         return f"the tag shows head {tag.sequence}, and a head may have named what is staged in the held table"
+    if tag.sequence in others:
+        return f"the tag shows head {tag.sequence}, which read another topic of this name, before it was made anew"
     if tag.sequence <= known_to:
         return f"the tag shows head {tag.sequence} of generation {tag.generation}, and the stream was rewound since"
     return (
@@ -185,16 +195,15 @@ def _remarks(
     tags: Mapping[Partition, Tag],
     shown: Mapping[Partition, Offset],
     *,
-    known_to: int,
+    doubts: Mapping[Partition, str],
     left: Head | None,
-    settled: bool,
 ) -> tuple[str, ...]:
     said = [f"table {remains.table} has {remains.rows} published waveforms and no head; it is made anew from:"]
     for p in sight.topic.partitions:
         if p in shown:
             said.append(f"partition {p}: the group's tag (head {tags[p].sequence}, generation {tags[p].generation})")
         elif p in tags:
-            said.append(f"partition {p}: the log's start; {_doubted(tags[p], known_to, settled=settled)}")
+            said.append(f"partition {p}: the log's start; {doubts[p]}")
         else:
             said.append(f"partition {p}: the log's start; the group has no tag of this table")
     if left is None:

@@ -14,7 +14,7 @@ from wavestitch.batch.cut_log import earlier_positions, find_cuts, said_of_cuts,
 from wavestitch.batch.found_held import FoundHeld, Missing, find_held
 from wavestitch.batch.rebuilt_head import rebuild_head, with_missing
 from wavestitch.batch.rewind_target import REBUILT, TARGETS, WHOLE, Sight, Target, wanted_offsets
-from wavestitch.batch.unseen_partition import refuse_unseen
+from wavestitch.batch.unseen_partition import refuse_unseen, refuse_unseen_by_history
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.batch_stages import CommitHead, ShowHead
 from wavestitch.contracts.disagreement import SETTLING, find_disagreement, next_generation, refuse_disagreement
@@ -182,11 +182,12 @@ def _plan_rebuilt(stream: Stream, *, log: Log, tables: Tables, note: str, wanted
     if remains is None:
         return _plan_held_anew(stream, log=log, tables=tables, note=note, wanted=wanted)
     topic = log.topic(stream.topic)
+    history = tables.batches()
     refuse_unseen(stream.name, topic, remains.left)
+    refuse_unseen_by_history(stream.name, topic, history)
     ends = log.ends(topic.name, topic.partitions)
     group = log.group_offsets(stream.group, topic.name, topic.partitions)
     sight = Sight(stream, None, topic, ends, group, remains.table)
-    history = tables.batches()
     held = find_held(tables, history, last=remains.left, wanted=wanted)
     found = rebuild_head(sight, remains, history, held=held, by_plan=tables.published_by_plan, note=note)
     known = found.left.positions if found.left is not None else {}
@@ -256,7 +257,7 @@ def _moves(
     known = _known(sight, target)
     moves = {p: (known[p].next_offset if p in known else None, to) for p, to in wanted.items()}
     # Where nothing moves nothing is checked: a partition that retention overtook must not bar the way out of another.
-    _check_inside(sight.stream, {p: to for p, (was, to) in moves.items() if was != to}, sight.ends)
+    _check_inside(sight.stream, {p: move for p, move in moves.items() if move[0] != move[1]}, sight.ends)
     least = {p: sight.ends[p].log_start if sight.head is None else Offset(0) for p in moves}
     if target.word == "start-over":
         return moves, _lost_before(sight, moves, cuts)
@@ -346,12 +347,15 @@ def _refuse_nothing(
         )
 
 
-def _check_inside(stream: Stream, wanted: Mapping[Partition, Offset], ends: Mapping[Partition, PartitionEnds]) -> None:
-    for p, to in sorted(wanted.items()):
+def _check_inside(
+    stream: Stream, moves: Mapping[Partition, tuple[Offset | None, Offset]], ends: Mapping[Partition, PartitionEnds]
+) -> None:
+    for p, (was, to) in sorted(moves.items()):
         here = ends.get(p)
         if here is None or not here.log_start <= to <= here.high_watermark:
             has = f"[{here.log_start}, {here.high_watermark}]" if here else "no such partition"
-            way = f"; `wavestitch rewind {stream.name} --to {p}:earliest` goes to where it begins" if here else ""
+            elsewhere = here is not None and was != here.log_start
+            way = f"; `wavestitch rewind {stream.name} --to {p}:earliest` goes to where it begins" if elsewhere else ""
             raise Refused(
                 f"stream {stream.name}: offset {to} of partition {p} is not in the log of {stream.topic} ({has}){way}"
             )

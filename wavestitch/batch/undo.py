@@ -84,7 +84,8 @@ def _or_previous(edges: Edges) -> str:
         return ""  # why it cannot be undone is what was asked
     stands = {p: at.next_offset for p, at in heads[0].positions.items() if p in ends}
     behind = all(p in stands and to <= stands[p] for p, to in was.items())
-    to = "previous" if behind and not _gone(was, ends) else _places(heads[0], was, ends)
+    there = behind and all(ends[p].log_start <= to <= ends[p].high_watermark for p, to in was.items())
+    to = "previous" if there else _places(heads[0], was, ends)
     return f", or go back by hand: `wavestitch rewind {edges.name} --to {in_shell(to)}`" if to else ""
 
 
@@ -96,7 +97,8 @@ def _places(head: Head, offsets: Mapping[Partition, Offset], ends: Mapping[Parti
     """For `--to`: these offsets, as far as the log still has them, of the partitions where that leads back from where
     the head stands; empty where there is none."""
     gone, stands = _gone(offsets, ends), {p: at.next_offset for p, at in head.positions.items()}
-    there = {p: ends[p].log_start if p in gone else to for p, to in sorted(offsets.items()) if p in ends}
+    within = {p: min(to, ends[p].high_watermark) for p, to in sorted(offsets.items()) if p in ends}
+    there = {p: ends[p].log_start if p in gone else to for p, to in within.items()}
     back = {p: to for p, to in there.items() if p in stands and to < stands[p]}
     return ",".join(f"{p}:{'earliest' if p in gone else to}" for p, to in back.items())
 

@@ -3,8 +3,9 @@ waited for; others there are none of. Decides nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
+from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.ports import TopicView
 from wavestitch.contracts.position import Head
@@ -14,12 +15,21 @@ from wavestitch.contracts.quantities import Partition
 def refuse_unseen(stream: str, topic: TopicView, head: Head | None) -> None:
     """Raises `Transient` where the head has a partition of this very topic which the broker does not show: partitions
     are only ever added, so its view is older than the head, and whatever is made of it leaves that partition out."""
-    if head is None or head.topic_id != topic.topic_id:
-        return
-    for p in sorted(head.positions.keys() - set(topic.partitions)):
+    if head is not None and head.topic_id == topic.topic_id:
+        _refuse(stream, topic, head.positions.keys(), "the head")
+
+
+def refuse_unseen_by_history(stream: str, topic: TopicView, history: Sequence[BatchRow]) -> None:
+    """The same, where there is no head: of partitions that batches have read of this very topic."""
+    read = {r.partition for b in history if b.topic_id == topic.topic_id for r in b.read_ranges}
+    _refuse(stream, topic, read, "the history")
+
+
+def _refuse(stream: str, topic: TopicView, known: Set[Partition], who: str) -> None:
+    for p in sorted(known - set(topic.partitions)):
         raise Transient(
-            f"stream {stream}: the broker shows no partition {p} of topic {topic.name}, which the head has: that view "
-            "of the topic is older than the head; nothing was changed, try again (where it stays so, brokers were put "
+            f"stream {stream}: the broker shows no partition {p} of topic {topic.name}, which {who} has: that view "
+            f"of the topic is older than {who}; nothing was changed, try again (where it stays so, brokers were put "
             "back from a backup of before it was added: add it again)",
             partition=p,
         )

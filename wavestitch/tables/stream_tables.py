@@ -267,13 +267,13 @@ class StreamTables:
         if look.unreleased and self._id_index is not None and (published := self._waveforms.load()) is not None:
             released = Released(published, self._id_index)
         with self._looking_at(mark):
-            return look_at_held(self._held.ensure(), mark, look, index=self._id_index, released=released)
+            return look_at_held(self._named_held(), mark, look, index=self._id_index, released=released)
 
     def held_ids(self, mark: HeldMark | None, look: IdsLook) -> dict[str, int]:
         if mark is None:
             return {}
         with self._looking_at(mark):
-            return ids_held(self._held.ensure(), mark, look, index=self._id_index)
+            return ids_held(self._named_held(), mark, look, index=self._id_index)
 
     def held_files(self, mark: HeldMark | None) -> list[HeldFile]:
         if mark is None:
@@ -284,16 +284,26 @@ class StreamTables:
     def _looking_at(self, mark: HeldMark) -> AbstractContextManager[None]:
         def there() -> bool:
             table = self._held.load()
-            return table is not None and table.metadata.snapshot_by_id(mark.snapshot_id) is not None
+            return table is None or table.metadata.snapshot_by_id(mark.snapshot_id) is not None
 
         return told_of_newer(mark, there=there, newest=self.head)
 
     def _vouched_for(self, mark: HeldMark | None) -> list[HeldFile]:
         if mark is None:
             return []
-        found = live_files(self._held.ensure(), mark.snapshot_id)
+        found = live_files(self._named_held(), mark.snapshot_id)
         check_mark(mark, found, table=self._held.name)
         return found
+
+    def _named_held(self) -> Table:
+        """For who looks at what a head names. Makes none anew: who puts the table back could not, then."""
+        table = self._held.load()
+        if table is None:
+            raise Altered(
+                f"table {self._held.name} is not in the catalog, and the head names what is held in it: it was dropped "
+                "or renamed; register it again from its newest metadata file"
+            )
+        return table
 
     def stage_held(self, base: HeldMark | None, rows: Sequence[HeldRow], *, staging: HeldStaging) -> HeldMark | None:
         if not rows:
@@ -311,7 +321,7 @@ class StreamTables:
         """
         if base.held is None:
             raise Terminal(f"the head names nothing of table {self._held.name}; there is nothing to take out of it")
-        table = self._held.ensure()
+        table = self._named_held()
         tasks = [t for t in files_to_read(table, snapshot_id=base.held.snapshot_id) if t.file.file_path in rows]
         named = sorted((f, repr(n if isinstance(n, range) else sorted(n))) for f, n in rows.items())
         name = hashlib.sha256(repr(named).encode()).hexdigest()[:32]
@@ -346,14 +356,12 @@ class StreamTables:
         if mark is None:
             raise Terminal(f"the head names nothing of table {self._held.name}; there are no bytes of held chunks")
         with self._looking_at(mark):
-            return write_payloads(self._held.ensure(), mark.snapshot_id, chunks, to)
+            return write_payloads(self._named_held(), mark.snapshot_id, chunks, to)
 
     def held_values(self, mark: HeldMark, chunks: Collection[HeldKey]) -> Iterator[tuple[HeldKey, Any]]:
         """These held chunks with their bytes, in no order, and nothing on disk. Raises as `held_payloads` does."""
-        table = self._held.load()
-        if table is not None:
-            with self._looking_at(mark):
-                yield from stored_payloads(table, mark.snapshot_id, chunks)
+        with self._looking_at(mark):
+            yield from stored_payloads(self._named_held(), mark.snapshot_id, chunks)
 
     def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
         table = self._batches.load()
