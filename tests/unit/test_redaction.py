@@ -48,6 +48,17 @@ def settings(uri: str = "sqlite:////x", *, master: str = "local[2]", **free: Any
         "postgresql:/\t/u:hunter2@h/db",
         "https:\\\\u:hunter2@h/catalog",
         "https:/\\hun\nhunter2@h/catalog",
+        "postgresql://ada@server:hunter2@h/db",
+        "postgresql://ada@example.com:hunter2@h:5432/db",
+        "mssql+pyodbc://CORP\\ada:hunter2@h/db",
+        "mssql+pyodbc://CORP/ada:hunter2@h/db",
+        "https://h/catalog;token=hunter2?x=y",
+        "ada@server:hunter2@h/db",
+        "CORP\\ada:hunter2@h/db",
+        "a b:hunter2@h/db",
+        "https:hunter2@h/catalog",
+        "u:hunter2@strength.example/db",
+        "u:hunter2@sha1:5432/db",
         "u:hunter2@h/db",
         "u:hun@hunter2@h/db",
         "u:hun/hunter2@h/db",
@@ -101,6 +112,12 @@ def test_a_secret_in_an_address_is_refused_without_repeating_it(uri: str) -> Non
         ("conf", "spark.driver.extraJavaOptions", "-Xmx1g -Djavax.net.ssl.trustStorePassword=hunter2"),
         ("conf", "spark.executor.extraJavaOptions", "'-Dhttp.proxyPassword=hunter2 with more'"),
         ("conf", "spark.driver.defaultJavaOptions", "-Dcatalog=https://u:hunter2@h"),
+        ("conf", "spark.driver.extraJavaOptions", "-Xmx1g -Dcatalog=u:hunter2@h/db"),
+        ("conf", "spark.driver.extraJavaOptions", "-javaagent:/opt/a.jar=u:hunter2@h"),
+        ("conf", "spark.sql.catalog.x.uri", "jdbc:postgresql://ada@server:hunter2@h/db"),
+        ("conf", "spark.executorEnv.DATABASE_URL", "u:hunter2@h/db"),
+        ("properties", "s3.proxy-uri", "http://CORP\\ada:hunter2@proxy:3128"),
+        ("properties", "s3.endpoint", "u:hunter2@h"),
     ],
 )
 def test_a_secret_under_a_free_key_is_refused_without_repeating_it(section: str, key: str, value: str) -> None:
@@ -160,6 +177,35 @@ def test_what_nobody_knows_to_be_harmless_is_masked(key: str, value: str) -> Non
 def test_what_is_known_to_be_no_secret_is_shown_as_it_is(key: str, value: str) -> None:
     assert shown(key, value) == value
     assert secret_inside(key, value) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.hadoop.hadoop.security.auth_to_local", "RULE:[1:$1@$0](.*@REALM)s/@.*//"),
+        ("spark.kubernetes.driver.annotation.contact", "mailto:ada@example.com"),
+        ("header.From", "mailto:ada@example.com"),
+        ("client.id", "team:wavestitch@prod"),
+        ("spark.app.name", "job:ada@example"),
+        (
+            "spark.driver.extraJavaOptions",
+            "-javaagent:/opt/a@b/c.jar -agentlib:jdwp=address=*:5005 -Dmail=ada@example.com",
+        ),
+    ],
+)
+def test_what_only_looks_like_an_address_is_not_refused(key: str, value: str) -> None:
+    assert secret_inside(key, value) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("jdbc:postgresql://ada@server:hunter2@h/db", "https://a@b:hunter2@h", "http://CORP/ada:hunter2@proxy"),
+        *("u:hunter2@h/db", "-Xmx1g -Dcatalog=u:hunter2@h/db", "jdbc:oracle:thin:scott/hunter2@//h:1521/x"),
+    ],
+)
+def test_an_address_with_a_login_is_hidden_by_spark_too(value: str) -> None:
+    assert re.search(spark_conf("local[1]", {})["spark.redaction.regex"], value)
 
 
 def test_every_kind_of_secret_key_is_hidden_by_spark_too() -> None:

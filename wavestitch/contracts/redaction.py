@@ -82,13 +82,14 @@ SHOWN_PARAMETERS = frozenset(
     }
 )
 _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z_.-]{0,63}")
-# With a slash or a colon inside a password, everything up to the last @ is what an attacker of logs would want.
-_USER_AND_PASSWORD = re.compile(r"//[^/@?#]*:.*@")
-# Somebody has left out the slashes. A digest of an image and a list of ciphers have an @, too.
-_WITHOUT_SLASHES = re.compile(
-    r"^\s*(?!-|jdbc:oracle:|[a-z][a-z0-9+.:-]*://)[^/@?#:\s]*:[^@]+@(?!sha[0-9]+:|SECLEVEL|STRENGTH)",
-    re.IGNORECASE,
+# Where a user ends nobody knows: some are `ada@server`, some `DOMAIN/ada`, and a password may have any of these, too.
+_USER_AND_PASSWORD = re.compile(r"//[^?#]*:.*@")
+# Somebody has left out the slashes.
+_WITHOUT_SLASHES = re.compile(r"(?:^|[\s=])(?![-/.]|jdbc:oracle:|[a-z][a-z0-9+.:-]*://)[^?#:\s=]*:.+@", re.IGNORECASE)
+_HOLDS_AN_ADDRESS = re.compile(
+    r"(^|[._-])(uri|url|endpoint|place|warehouse|bootstrap|proxy|host|server|address|dir|location|path|jar|webhook|otlp)s?$"
 )
+"""Elsewhere what looks like one without its slashes may be anything: a rule, a version, a mail's address."""
 # A name alone before the @ is a token, except where a user or a container is usual: databases, Azure's stores.
 _NAME_ALONE = re.compile(r"(?i)(?:^|[:\s])([a-z][a-z0-9+.-]*)://[^/?#\s]*@")
 _NAMES_A_USER = re.compile(
@@ -135,7 +136,11 @@ def secret_inside(key: str, value: str) -> str | None:
         named = next((name for name in names if is_secret(name)), None)
         if named is None and _HAS_A_COMMAND.search(value):
             return "a command, which may have a login in it, itself"
+        if named is None and any(_WITHOUT_SLASHES.search(word.partition("=")[2]) for word in _words(value)):
+            return "a password itself"
         return f"the secret option {_named(named)} itself" if named else _secret_in_address(value)
+    if _HOLDS_AN_ADDRESS.search(key.lower()) and _WITHOUT_SLASHES.search(_as_read(value)):
+        return "a password itself"
     return _secret_in_address(value)
 
 
@@ -146,7 +151,7 @@ def _as_read(address: str) -> str:
 
 def _secret_in_address(said: str) -> str | None:
     value = _as_read(said)
-    if any(login.search(value) for login in (_USER_AND_PASSWORD, _WITHOUT_SLASHES, _ORACLE_LOGIN)):
+    if _USER_AND_PASSWORD.search(value) or _ORACLE_LOGIN.search(value):
         return "a password itself"
     for name, found in parameters(value):
         if found and _SECRET_PARAMETER.search(name.lower()):
@@ -183,21 +188,26 @@ def shown(key: str, value: str) -> str:
         return " ".join(_shown_option(word) for word in _words(value))
     if not _SHOWN.fullmatch(lower) and not (_SECRET.search(lower) and lower.endswith(_FINDS_A_SECRET)):
         return MASK
-    return shown_address(value)
+    return shown_address(value) if _HOLDS_AN_ADDRESS.search(lower) else _shown_address(value)
 
 
 def shown_address(value: str) -> str:
     """An address without password, and of its parameters only the values that are known to be no secrets."""
+    return MASK if _WITHOUT_SLASHES.search(_as_read(value)) else _shown_address(value)
+
+
+def _shown_address(value: str) -> str:
     if is_reference(value) and not value.startswith("file://"):
         return MASK
     value = _as_read(value)
     plain = _USER_AND_PASSWORD.sub("", value)
-    if _WITHOUT_SLASHES.search(value) or _secret_in_words(plain.partition("?")[0].partition(";")[0]):
+    if _secret_in_words(plain.partition("?")[0].partition(";")[0]):
         return MASK
     if "://" not in value and not value.startswith("jdbc:"):
         return value if plain == value else MASK
     mark = "?" if "?" in value else ";"
-    head = value.partition(mark)[0]
+    head, more, _ = value.partition(mark)[0].partition(";")
+    head += f";{MASK}" if more else ""
     head = _USER_AND_PASSWORD.sub(lambda found: f"{found[0].partition(':')[0]}:{MASK}@", head.partition("#")[0])
     if mark not in value:
         return head

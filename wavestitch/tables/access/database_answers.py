@@ -18,7 +18,7 @@ class Refusal(Enum):
     LOGIN = auto()
     """Who asks is not known, or has no right to this."""
     SETTINGS = auto()
-    """There is no such database or schema."""
+    """There is no such database, schema or table; or the address is none that can be."""
     READ_ONLY = auto()
     """It takes no changes now, as a stand-by does."""
     FULL = auto()
@@ -38,6 +38,7 @@ _BY_STATE = {
     "40001": Refusal.OTHERS,
     "40P01": Refusal.OTHERS,
     "42501": Refusal.LOGIN,
+    "42P01": Refusal.SETTINGS,
     "55P03": Refusal.LOCKED,
     "57014": Refusal.LOCKED,
 }
@@ -51,24 +52,30 @@ _BY_SQLITE = {
 _AT_LOGIN = (
     (
         re.compile(
-            r"FATAL: +(password authentication failed|no pg_hba\.conf entry|permission denied for database|"
-            r'role ".*" (does not exist|is not permitted to log in))|no password supplied'
+            r"FATAL: +(\S+ authentication failed|no pg_hba\.conf entry|pg_hba\.conf rejects|permission denied|"
+            r'connection requires a valid client certificate|role ".*" (does not exist|is not permitted to log in)|'
+            r"no such user)|no password supplied"
         ),
         Refusal.LOGIN,
     ),
     (
         re.compile(
-            r'FATAL: +(database ".*" (does not exist|is not currently accepting connections)|'
-            r"unrecognized configuration parameter|invalid (value for parameter|command-line argument))|"
+            r'FATAL: +(database ".*" (does not exist|is not currently accepting connections)|no such database|'
+            r"unrecognized configuration parameter|unsupported startup parameter|"
+            r"invalid (value for parameter|command-line argument))|"
             r"server does not support SSL|channel binding (is )?required|authentication method requirement|"
+            r'failed: ((root )?certificate|private key) file "|failed: could not \w+ .*(certificate|private key|CRL)|'
             r"invalid (connection option|integer value)|bad value for|could not match|could not parse network address|"
-            # What libpq says of a server it begins so; all else is of the address, and it has asked nobody.
-            r"connection is bad: (?!connection to server|out of memory)"
+            # What libpq says of a server it begins so; all else is of the address, and it has asked no server.
+            r"connection is bad: (?!connection to server|out of memory|could not (translate|look up|create|open))"
         ),
         Refusal.SETTINGS,
     ),
     (
-        re.compile(r"FATAL: +(too many (connections|clients)|.*remaining connection slots)|sorry, too many"),
+        re.compile(
+            r"FATAL: +(too many (connections|clients)|no more connections allowed|.*remaining connection slots)|"
+            r"sorry, too many"
+        ),
         Refusal.FULL,
     ),
 )
@@ -80,7 +87,8 @@ def refusal_of(error: Exception) -> Refusal | None:
     if not isinstance(error, DBAPIError):
         return None
     if isinstance(error.orig, sqlite3.Error):
-        return _BY_SQLITE.get(_sqlite_code(error.orig))
+        missing = Refusal.SETTINGS if str(error.orig).startswith("no such table") else None
+        return _BY_SQLITE.get(_sqlite_code(error.orig), missing)
     state = _state(error.orig)
     if state:
         return _BY_STATE.get(state) or _BY_STATE.get(state[:2])
