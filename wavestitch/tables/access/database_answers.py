@@ -18,7 +18,7 @@ class Refusal(Enum):
     LOGIN = auto()
     """Who asks is not known, or has no right to this."""
     SETTINGS = auto()
-    """There is no such database, schema or table; or the address is none that can be."""
+    """There is no such database or schema; or the address is none that can be."""
     READ_ONLY = auto()
     """It takes no changes now, as a stand-by does."""
     FULL = auto()
@@ -38,7 +38,6 @@ _BY_STATE = {
     "40001": Refusal.OTHERS,
     "40P01": Refusal.OTHERS,
     "42501": Refusal.LOGIN,
-    "42P01": Refusal.SETTINGS,
     "55P03": Refusal.LOCKED,
     "57014": Refusal.LOCKED,
 }
@@ -87,8 +86,7 @@ def refusal_of(error: Exception) -> Refusal | None:
     if not isinstance(error, DBAPIError):
         return None
     if isinstance(error.orig, sqlite3.Error):
-        missing = Refusal.SETTINGS if str(error.orig).startswith("no such table") else None
-        return _BY_SQLITE.get(_sqlite_code(error.orig), missing)
+        return _BY_SQLITE.get(_sqlite_code(error.orig))
     state = _state(error.orig)
     if state:
         return _BY_STATE.get(state) or _BY_STATE.get(state[:2])
