@@ -2,7 +2,8 @@
 
 Exit codes: 0 done; 1 a terminal error; 2 wrong usage or input; 3 refused, the sentence names the way out; 4 fenced;
 5 the gate is closed; 6 `verify` found that table and log differ, `compare` that a definition would change something; 7
-they found no difference, but not all could be compared; 75 transient, the same command may succeed later.
+they found no difference, but not all could be compared; 74 what it shows could not be written; 75 transient, the same
+command may succeed later.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -42,7 +43,7 @@ from wavestitch.contracts.maintenance_stages import STAGES
 from wavestitch.contracts.plain_text import check_utf8
 from wavestitch.contracts.quantities import epoch_ms
 from wavestitch.contracts.stream import shared_groups
-from wavestitch.exit_codes import TRY_AGAIN, exit_code_of
+from wavestitch.exit_codes import NOT_SHOWN, TRY_AGAIN, exit_code_of
 from wavestitch.settings import declared, load_settings, stream_names
 
 app = typer.Typer(
@@ -59,29 +60,47 @@ Until = Annotated[
 Interval = Annotated[
     str | None, typer.Option(help="Backfill START/END (ISO times, UTC): waveforms that start in it; positions stay")
 ]
+_CHANGING = frozenset({"init", "up", "down", "produce", "run", "abandon", "export"})
+"""Commands that do something without `--apply`."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts")]
 
 
 def main() -> None:
     """The entry point: an error of ours is one sentence and an exit code, never a traceback."""
     terminal.never_fail()
+    code = _carried_out(sys.argv[1:])
+    if why := terminal.what_was_lost():
+        terminal.err.print(f"not all of what was to be shown could be written ({why})", highlight=False)
+        # What is done is done: by another code somebody might do it again.
+        code = code or (0 if _does_something(sys.argv[1:]) else NOT_SHOWN)
+    raise SystemExit(code)
+
+
+def _carried_out(words: Sequence[str]) -> int:
     try:
-        for word in sys.argv[1:]:
+        for word in words:
             check_utf8(word, of="the command")
         app()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except WavestitchError as error:
-        if "--json" in sys.argv and not terminal.has_shown():
+        if "--json" in words and not terminal.has_shown():
             print(json.dumps(error.to_json()))
         terminal.err.print(f"{type(error).__name__}", style="red", end=": ", highlight=False)
         terminal.err.print(error.message, highlight=False)
-        raise SystemExit(exit_code_of(error)) from None
+        return exit_code_of(error)
     except MemoryError:
         terminal.err.print(
             "There is not enough memory for this command. Nothing that it did is lost: free some and give it again; or "
             "ask for less (--partitions, --until, --offsets), or lower limits.max_batch_records of the stream",
             highlight=False,
         )
-        raise SystemExit(TRY_AGAIN) from None
+        return TRY_AGAIN
+    return 0
+
+
+def _does_something(words: Sequence[str]) -> bool:
+    return "--apply" in words or bool(_CHANGING.intersection(words[:1]))
 
 
 app.command()(init)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import Annotated, Any
 
 import typer
@@ -12,11 +13,18 @@ from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.stream_facts import StreamFacts, stream_facts
 from wavestitch.batch.watch import freshness_to_json, room_to_json, watch_streams, watched_line, watched_to_json
 from wavestitch.contracts.quantities import clock
+from wavestitch.exit_codes import TRY_AGAIN
 from wavestitch.settings import stream_names
-from wavestitch.terminal import out
+from wavestitch.terminal import err, lines, out
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts")]
-_TRY_AGAIN = 75
+
+
+class _OnStderr(logging.Handler):
+    """The log of who looks by hand or by cron: there is no other one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        err.print(lines(self.format(record).splitlines()), highlight=False)
 
 
 def status(as_json: AsJson = False) -> None:
@@ -31,6 +39,7 @@ def status(as_json: AsJson = False) -> None:
 
 def watch(as_json: AsJson = False) -> None:
     """Look at every stream once, at headroom and freshness, and tell those of [notify] what is new. For a cron job."""
+    logging.getLogger("wavestitch.batch").addHandler(_OnStderr(logging.WARNING))
     deployment = Deployment()
     found = watch_streams(deployment, stream_names(deployment.settings))
     if as_json:
@@ -38,7 +47,7 @@ def watch(as_json: AsJson = False) -> None:
     for seen in () if as_json else found:
         out.print(watched_line(seen), highlight=False)
     if any(seen.problem or not seen.delivered for seen in found):
-        raise typer.Exit(_TRY_AGAIN)
+        raise typer.Exit(TRY_AGAIN)
 
 
 def _status_of(facts: StreamFacts) -> dict[str, Any]:

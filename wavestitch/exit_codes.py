@@ -13,8 +13,8 @@ from wavestitch.contracts.errors import (
     WavestitchError,
 )
 
-TRY_AGAIN = 75
-"""As of `sysexits.h`: schedulers know it."""
+NOT_SHOWN, TRY_AGAIN = 74, 75
+"""As of `sysexits.h`: schedulers know them."""
 _BY_KIND: tuple[tuple[type[WavestitchError], int], ...] = (
     (BadInput, 2),
     (Refused, 3),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -60,12 +60,15 @@ def coloured(*parts: Part) -> Text:
 
 class Unfailing:
     """A stream that whoever writes to it cannot fail by: its reader may go before the end, or have no room for it.
-    `why`: of the first that could not be written; empty where all was. `used`: whether anything was written to it."""
+    `error`: of the first that could not be written; None where all was, or where somebody has heard of it. `used`:
+    whether anything was written to it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self.why = ""
+        self.error: OSError | None = None
         self.used = False
+        with suppress(OSError, ValueError):  # of somebody who waits for us; else what he has no room for now is lost
+            os.set_blocking(stream.fileno(), True)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -89,7 +92,7 @@ class Unfailing:
         try:
             yield
         except OSError as error:
-            self.why = self.why or error.strerror or str(error)
+            self.error = self.error or error
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())  # what waits is not written again at the end
             os.close(nowhere)
@@ -112,10 +115,18 @@ def try_to_show(show: Callable[[], None]) -> str:
     """Empty, or why it could not be shown."""
     never_fail()
     show()
-    if sys.stdout is None:
+    return what_was_lost(also_by_who_left=True)
+
+
+def what_was_lost(*, also_by_who_left: bool = False) -> str:
+    """Empty, or why stdout did not take all of it; told once. Who reads no further wants no more."""
+    if not isinstance(sys.stdout, Unfailing):
         return ""
     sys.stdout.flush()
-    return str(getattr(sys.stdout, "why", ""))
+    error, sys.stdout.error = sys.stdout.error, None
+    if error is None or (isinstance(error, BrokenPipeError) and not also_by_who_left):
+        return ""
+    return error.strerror or str(error)
 
 
 out = HarmlessConsole()

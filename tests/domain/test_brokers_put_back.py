@@ -343,3 +343,28 @@ def test_what_batches_had_noted_behind_the_backup_is_not_believed_by_a_backfill(
     done = backfill(bench, ARCHIVE, days(1, 2))
     assert published(bench) == {*(f"old{n}" for n in range(4)), *(f"new{n}" for n in range(5))}
     assert done.lost == ()
+
+
+def test_who_went_to_the_very_end_of_a_log_that_was_put_back_is_told_of_it_once() -> None:
+    bench = Bench(FakeLog())
+    produce(bench, "abcde")
+    ingest(bench, PlanRequest(until={P0: Offset(3)}))
+    ingest(bench)
+    bench.log.put_back(P0, Offset(3), 0, elected=False)
+    by_its_way_out(bench)
+    assert bench.tables.snapshots[-1].positions[P0].next_offset == 3
+    assert isinstance(ingest(bench), NothingToDo)
+
+
+def test_of_a_cut_that_epochs_alone_tell_all_that_is_gone_is_named() -> None:
+    """Nobody can say any more that it was read: it was put back from before the epoch, and retention went on."""
+    bench = Bench(FakeLog())
+    produce(bench, "abc")
+    ingest(bench)
+    forget_batches(bench)
+    bench.log.put_back(P0, Offset(0), -2)
+    produce(bench, "vwxyz")
+    bench.log.retain_from(P0, Offset(2))
+    bench.log.partitions[P0].epoch = -1
+    with pytest.raises(DataLost, match=r"perhaps never read, are partition 0 \[0, 2\)"):
+        ingest(bench)

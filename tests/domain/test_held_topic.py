@@ -4,6 +4,7 @@ head by which it was decided, whatever a later one has let go of."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,7 +13,7 @@ from spark_apps.assignment import read_assignment
 from tests.builders.plans import make_plan
 from tests.builders.records import metadata
 from tests.builders.table_rows import all_held, facts, first_head, held_row, hold, write_landing
-from wavestitch.batch.reassemble import Landed, ToStitch, prepare_reassembly
+from wavestitch.batch.reassemble import Landed, ToStitch, decide_whole, prepare_reassembly
 from wavestitch.batch.work_folder import WorkFolder
 from wavestitch.contracts.assembly import assemble_waveform
 from wavestitch.contracts.chunk_table import ChunkTable
@@ -90,3 +91,29 @@ def test_where_their_snapshot_is_gone_it_is_said_to_look_again(tables: StreamTab
     held.maintenance.expire_snapshots().by_id(found.what.held.snapshot_id).commit()
     with pytest.raises(Transient, match="again"):
         found.job()
+
+
+class LetsGo:
+    """These tables, of which maintenance lets everything held go right after it was looked at."""
+
+    def __init__(self, tables: StreamTables) -> None:
+        self.tables = tables
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.tables, name)
+
+    def held(self, *asked: Any) -> Any:
+        found = self.tables.held(*asked)
+        let_go(self.tables)
+        return found
+
+
+def test_what_is_decided_goes_with_the_head_by_which_it_was(tables: StreamTables) -> None:
+    head = tables.head()
+    assert head is not None
+    plan = make_plan(topic_id="topic", generation=head.generation, base_sequence=head.sequence)
+    what = decide_whole(plan, Landed([], ChunkTable.of([]), {}, {}, 0, 0.0), tables=LetsGo(tables))
+    now = tables.head()
+    assert now is not None
+    assert now.held != head.held
+    assert what.held == head.held

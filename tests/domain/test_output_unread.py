@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,68 @@ def test_a_script_reads_one_document_whatever_fails(tmp_path: Path) -> None:
     assert isinstance(alone, dict)
     assert alone["error"] == "BadInput"
     assert alone in [{k: v for k, v in one.items() if k != "stream"} for one in found]
+
+
+@pytest.mark.parametrize(
+    ("words", "reader", "code"),
+    [
+        ("check --json", "> /dev/full", 74),
+        ("batches ecg --json", "> /dev/full", 74),
+        ("maintain ecg", "> /dev/full", 74),
+        ("check", "| true", 0),
+        ("maintain ecg --apply", "> /dev/full", 0),
+        ("plan nobody", "> /dev/full", 2),
+    ],
+)
+def test_a_script_hears_that_what_it_relies_on_is_lost(tmp_path: Path, words: str, reader: str, code: int) -> None:
+    Rig(tmp_path).publish("w")
+    script = tmp_path / "command.py"
+    script.write_text(
+        "import sys, time\nfrom wavestitch import cli\n"
+        "time.sleep(0.5)\n"  # the reader has gone by then
+        f"sys.argv = ['wavestitch', *{words.split()}]\ncli.main()\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
+        ran = run_before(reader, script, tmp_path)
+    assert ran.returncode == code, ran
+    is_said = "not all of what was to be shown could be written (No space left on device)" in " ".join(
+        ran.stderr.split()
+    )
+    assert is_said == ("full" in reader and code != 2)
+
+
+def test_who_waits_for_us_to_read_at_his_pace_gets_all_of_it(tmp_path: Path) -> None:
+    """A pipe that takes nothing for now is no reader that has gone."""
+    script = tmp_path / "says.py"
+    script.write_text(
+        "from wavestitch import terminal\nterminal.never_fail()\nfor n in range(20_000):\n    print('x' * 40)\n"
+    )
+    ours, its = os.pipe()
+    os.set_blocking(its, False)
+    with (
+        open(ours, "rb") as said,
+        subprocess.Popen([sys.executable, script], stdout=its, env={**os.environ, "PYTHONPATH": str(ROOT)}) as ran,
+    ):
+        os.close(its)
+        time.sleep(1)
+        assert len(said.read()) == 20_000 * 41
+    assert ran.returncode == 0
+
+
+def test_who_looks_by_hand_is_told_what_is_new_and_what_to_do(tmp_path: Path) -> None:
+    """There is no other log where a command runs."""
+    rig = Rig(tmp_path)
+    rig.publish("w")
+    for _ in range(2):  # what cannot be looked at once may be so by chance
+        ran = subprocess.run(
+            [sys.executable, "-m", "wavestitch", "watch", "--json"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "WAVESTITCH_CONFIG": str(tmp_path / "wavestitch.toml")},
+            check=False,
+        )
+    (seen,) = json.loads(ran.stdout)
+    assert (seen["told"], seen["delivered"]) == (True, True)
+    assert f"{STREAM}: cannot be looked at, so nobody sees how close retention is" in " ".join(ran.stderr.split())
+    assert "`wavestitch status` looks again" in " ".join(ran.stderr.split())
