@@ -104,30 +104,34 @@ def test_letters_that_a_terminal_does_not_have_are_named(tmp_path: Path) -> None
     assert ran.stdout == "3 \\xb5V\n"
 
 
+def said(words: str) -> str:
+    """A script that is this command; its log is in memory, and nobody waits for a broker."""
+    return (
+        "import sys\nfrom tests.fakes.fake_log import FakeLog\nfrom wavestitch import cli\n"
+        "from wavestitch.batch.deployment import Deployment\nDeployment.log = FakeLog('t', 1)\n"
+        f"sys.argv = ['wavestitch', *{words.split()}]\ncli.main()\n"
+    )
+
+
+def ran(folder: Path, words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", said(words)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "WAVESTITCH_CONFIG": str(folder / "wavestitch.toml")},
+        check=False,
+    )
+
+
 def test_a_script_reads_one_document_whatever_fails(tmp_path: Path) -> None:
-    rig = Rig(tmp_path)
-    rig.publish("w")
-
-    def ran(*words: str) -> tuple[int, object]:
-        done = subprocess.run(
-            [sys.executable, "-m", "wavestitch", *words, "--json"],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "WAVESTITCH_CONFIG": str(tmp_path / "wavestitch.toml")},
-            check=False,
-        )
-        return done.returncode, json.loads(done.stdout)
-
+    Rig(tmp_path).publish("w")
     (tmp_path / "streams" / "broken.yaml").write_text("topic: t\ngroup: other\nnonsense: 1\n")
-    code, found = ran("maintain")
-    assert code == 2
-    assert isinstance(found, list)
+    every = ran(tmp_path, "maintain --json")
+    found = json.loads(every.stdout)
     assert {one["stream"]: one.get("error") for one in found} == {"broken": "BadInput", STREAM: None}
-    code, alone = ran("maintain", "broken")
-    assert code == 2
-    assert isinstance(alone, dict)
-    assert alone["error"] == "BadInput"
-    assert alone in [{k: v for k, v in one.items() if k != "stream"} for one in found]
+    alone = ran(tmp_path, "maintain broken --json")
+    assert (every.returncode, alone.returncode) == (2, 2)
+    assert {"stream": "broken", **json.loads(alone.stdout)} in found
 
 
 @pytest.mark.parametrize(
@@ -144,11 +148,7 @@ def test_a_script_reads_one_document_whatever_fails(tmp_path: Path) -> None:
 def test_a_script_hears_that_what_it_relies_on_is_lost(tmp_path: Path, words: str, reader: str, code: int) -> None:
     Rig(tmp_path).publish("w")
     script = tmp_path / "command.py"
-    script.write_text(
-        "import sys, time\nfrom wavestitch import cli\n"
-        "time.sleep(0.5)\n"  # the reader has gone by then
-        f"sys.argv = ['wavestitch', *{words.split()}]\ncli.main()\n"
-    )
+    script.write_text(f"import time\ntime.sleep(0.5)\n{said(words)}")  # the reader has gone by then
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WAVESTITCH_CONFIG", str(tmp_path / "wavestitch.toml"))
         ran = run_before(reader, script, tmp_path)
@@ -169,27 +169,20 @@ def test_who_waits_for_us_to_read_at_his_pace_gets_all_of_it(tmp_path: Path) -> 
     os.set_blocking(its, False)
     with (
         open(ours, "rb") as said,
-        subprocess.Popen([sys.executable, script], stdout=its, env={**os.environ, "PYTHONPATH": str(ROOT)}) as ran,
+        subprocess.Popen([sys.executable, script], stdout=its, env={**os.environ, "PYTHONPATH": str(ROOT)}) as running,
     ):
         os.close(its)
         time.sleep(1)
         assert len(said.read()) == 20_000 * 41
-    assert ran.returncode == 0
+    assert running.returncode == 0
 
 
 def test_who_looks_by_hand_is_told_what_is_new_and_what_to_do(tmp_path: Path) -> None:
     """There is no other log where a command runs."""
-    rig = Rig(tmp_path)
-    rig.publish("w")
+    Rig(tmp_path).define("topic: t\ngroup: g\nnonsense: 1\n")
     for _ in range(2):  # what cannot be looked at once may be so by chance
-        ran = subprocess.run(
-            [sys.executable, "-m", "wavestitch", "watch", "--json"],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "WAVESTITCH_CONFIG": str(tmp_path / "wavestitch.toml")},
-            check=False,
-        )
-    (seen,) = json.loads(ran.stdout)
+        looked = ran(tmp_path, "watch --json")
+    (seen,) = json.loads(looked.stdout)
     assert (seen["told"], seen["delivered"]) == (True, True)
-    assert f"{STREAM}: cannot be looked at, so nobody sees how close retention is" in " ".join(ran.stderr.split())
-    assert "`wavestitch status` looks again" in " ".join(ran.stderr.split())
+    assert f"{STREAM}: cannot be looked at, so nobody sees how close retention is" in " ".join(looked.stderr.split())
+    assert "`wavestitch status` looks again" in " ".join(looked.stderr.split())
