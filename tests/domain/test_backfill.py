@@ -79,6 +79,25 @@ def test_what_lies_across_the_cuts_is_not_read_on_another_topic_in_its_place(par
     assert published(bench) == before
 
 
+def test_what_lies_across_the_cuts_is_waited_for_also_where_the_head_knows_no_such_partition_any_more() -> None:
+    """Somebody began anew by the broker that had not heard of it."""
+    bench = Bench(FakeLog("waves", 2))
+    for n in range(4):
+        send(bench, f"w{n}", day=1, chunks=4, partition=n % 2)
+    planned = step_plan_backfill(edges(bench, LIMITED), days(1, 2))
+    for plan_id in planned.plans:
+        run_plan(bench, plan_id)
+    bench.log.lag(99, shows=1)
+    rewind = plan_rewind(LIMITED, Target("start-over"), log=bench.log, tables=bench.tables, who="ops", why="so it is")
+    apply_rewind(LIMITED, rewind, accept_skip=True, log=bench.log, tables=bench.tables)
+    with pytest.raises(Transient, match="shows no partition 1 of topic waves, which this backfill has"):
+        step_plan_seams(edges(bench, LIMITED), planned)
+    bench.log.lag(0, shows=0)
+    for plan_id in step_plan_seams(edges(bench, LIMITED), planned).plans:
+        run_plan(bench, plan_id)
+    assert published(bench) == ["w0", "w1", "w2", "w3"]
+
+
 def test_pieces_that_lie_far_apart_are_read_together_and_nothing_between_them() -> None:
     bench = Bench(FakeLog("waves", 1))
     send_chunk(bench.log, "long", 0, at_ms=START_MS, start_ms=START_MS - 999 * DAY, count=2)

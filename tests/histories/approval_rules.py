@@ -50,7 +50,8 @@ class ApprovalRules(Rule):
             self._say(head, "takes up what nobody was shown", unseen)
 
     def _held(self, waveform_id: str) -> set[Key]:
-        return {(row.coordinate, identity(row)) for row in self.ledger.effective(waveform_id)}
+        """Whether or not it is believed by now: an operator may let go of either, and is shown both."""
+        return {(row.coordinate, identity(row)) for row in self.ledger.newest(waveform_id)}
 
     def _say(self, head: Committed, what: str, ids: list[str]) -> None:
         self.case.say(Kind.STALE_WRITER, f"what was approved of, as head {head.sequence}, {what}", ids)

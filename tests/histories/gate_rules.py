@@ -83,9 +83,12 @@ class GateRules(Rule):
             self.case.say(Kind.STALE_WRITER, what)
 
     def _could_not_know(self, run: str, what: str, happened: int) -> bool:
-        """Who decides on the newest head, then looks, then commits."""
-        known = self.case.known
-        return max(known.last(run, "head"), known.last(run, PREPARED)) < known.last(run, what) < happened
+        """Who decides on the newest head, then looks, then commits. Who looks at the head once more, right before that,
+        finds it still, or commits nothing."""
+        known, asked = self.case.known, self.case.known.last(run, what)
+        newest = max((at for at, _ in self.case.heads_at[:-1]), default=-1)
+        decided = newest if known.last(run, "head") > asked else known.last(run, "head")
+        return max(decided, known.last(run, PREPARED)) < asked < happened
 
     def _bars(self, stopped: str, head: Committed) -> bool:
         mine = self.ledger.plans.get(head.plan_id)

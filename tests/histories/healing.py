@@ -19,6 +19,9 @@ from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stream import Limits
 
+_MOST_RUNS = 40
+"""Quiet runs to the end of the log: each place where something is gone takes one, or two."""
+
 
 class Healing(Maintaining):
     """All that, and ending well."""
@@ -60,7 +63,7 @@ class Healing(Maintaining):
     def quiet_runs(self) -> None:
         if self.tight:
             self.learn_the_budget()
-        for _ in range(12):
+        for _ in range(_MOST_RUNS):
             last = self.launch("quiet ingest", partial(self.batch, self.stream, PlanRequest()), far=True)
             if isinstance(last.result, NothingToDo):
                 break

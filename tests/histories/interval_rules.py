@@ -10,7 +10,7 @@ from tests.histories.case import Case, Rule
 from tests.histories.events import Committed, Coordinate, Event, Held, Looked, Planned, Started, Truncated
 from tests.histories.interval_events import Backfilled
 from tests.histories.ledger import BLOCKS
-from tests.histories.promotion_events import GateSays
+from tests.histories.promotion_events import GateSays, Replaced
 
 _DECIDES = {*BLOCKS, "discarded"}
 _LOOKS_BACK_MS = 7 * 86400 * 1000
@@ -50,6 +50,10 @@ class IntervalRules(Rule):
             case Held(id=str(waveform_id)) if event.reason in _DECIDES:
                 for stood in (self.ever, *self.stood.values()):
                     stood.add(waveform_id)
+            case Replaced():
+                # A chain that is carried again has published them when it passed: it reads nothing twice.
+                for stood in self.stood.values():
+                    stood |= set(event.ids)
             case GateSays(refuses=True):
                 for refused in self.refused.values():
                     refused.add(event.id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import replace
 
 from tests.histories.anomaly import Kind
@@ -340,6 +340,7 @@ class OffsetRules(Rule):
             and c[2] >= self.before.get((topic_id, c[1]), 0)
             and not self._deleted_after_a_cut(c)
             and not self._hidden_by_a_backup(c)
+            and not self._is_what_lay_there(c, known)
         ]
         if unseen:
             self.case.say(Kind.LOST, "never seen, though quiet runs ended", self._ids(unseen), unseen)
@@ -357,6 +358,11 @@ class OffsetRules(Rule):
         in_front = event.offset + 1 == head.positions.get(event.partition) and event.topic_id == head.topic_id
         if in_front and not event.told and where in self.put_back:
             self.unproven[where] = self.put_back[where], event.offset + 1
+
+    def _is_what_lay_there(self, c: Coordinate, known: Set[Coordinate]) -> bool:
+        """Sent anew as it was, to the very place where it had been read: nobody can tell the two, nor has to."""
+        records = self.ledger.records
+        return any(f in known and records[f] == records[c] for f in self.ledger.former.get(c, ()))
 
     def _hidden_by_a_backup(self, c: Coordinate) -> bool:
         start, end = self.unproven.get(c[:2], (0, 0))

@@ -154,6 +154,10 @@ def test_an_ingest_past_a_closed_gate_is_invented() -> None:
     assert kinds(before_quiet(stopped, closed, mine, *done)) == [Kind.INVENTED], "who never looks has no excuse"
     assert kinds(before_quiet(stopped, looked, mine, closed, *done)) == [Kind.INVENTED], "nor who looked only before"
     assert kinds(before_quiet(stopped, mine, looked, closed, *done)) == [], "who looked right before cannot know"
+    assert kinds(before_quiet(stopped, mine, looked, Looked("run-2", "head"), closed, *done)) == [], "nor once more"
+    other = replace(done[0], run="run-9", plan_id="p9", kind="held")
+    late = before_quiet(stopped, mine, looked, other, Looked("run-2", "head"), closed, *done)
+    assert Kind.INVENTED in kinds(late), "who found another head looks again"
     assert kinds(before_quiet(stopped, closed, Abandoned("p2"), mine, looked, *done)) == []
     assert kinds(before_quiet(stopped, Abandoned("p2"), closed, mine, looked, *done)) == [], "its run hears of it late"
     assert kinds(before_quiet(backfill, closed, mine, looked, *done)) == [], "it stands in nobody's way"
@@ -359,7 +363,8 @@ READ_ANEW = (
         ([Truncated(T, 0, 4, True), produced(4, NEW), produced(5, NEW), GONE, *PUT_BACK], {5}),
         ([Truncated(T, 0, 4, True), produced(4, NEW), produced(5, NEW), GONE, Truncated(T, 0, 5)], set()),
         ([GONE, *PUT_BACK], {5}),
-        ([*PUT_BACK, *READ_ANEW, Truncated(T, 0, 5), produced(5, NEW), GONE], {5}),
+        ([*PUT_BACK, *READ_ANEW, Truncated(T, 0, 5), produced(5, WAVE[0]), GONE], {5}),
+        ([*PUT_BACK, *READ_ANEW, Truncated(T, 0, 5), produced(5, NEW)], set()),
         ([*PUT_BACK, GONE, CatalogSetBack(2)], set()),
         ([*a_rewind(7, skipped=((0, 6, 7),)), *PUT_BACK, produced(6, NEW), replace(GONE, offset=6)], set()),
         (
@@ -380,7 +385,13 @@ READ_ANEW = (
     ],
     ids=[
         *("leader epochs tell", "cut off since", "put back since", "what of it was not cut off since"),
-        *("lost before", "read anew, and cut off since", "set back to where it stood", "further on"),
+        *(
+            "lost before",
+            "read anew, and cut off since",
+            "and sent again as it was",
+            "set back to where it stood",
+            "further on",
+        ),
         *("set back to before", "of another topic"),
         *(
             "a head made anew",

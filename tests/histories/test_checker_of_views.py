@@ -38,6 +38,7 @@ from tests.histories.events import (
 )
 from tests.histories.history import History
 from tests.histories.interval_events import Backfilled
+from tests.histories.promotion_events import Replaced
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,9 @@ def test_a_chain_that_ended_owes_nothing_that_had_been_let_go_when_it_passed() -
         told: list[Event] = [*chain[:n], *publishes, *chain[n:]]
         assert owes(told) is not lets_go
         assert owes([*told, *restored, ended]) is not lets_go
+    taken_back: list[Event] = [Replaced("run-4", 6, ("w3",)), decided(6, "d4")]
+    assert not owes([*chain[:at], row, *chain[at:], *taken_back, ended]), "published, and taken out again since"
+    assert owes([*chain[:at], *chain[at:], ended]), "never published"
     assert owes([*chain[:at], *discarded, *restored, *chain[at:]]), "restored before it was planned"
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from wavestitch.batch.located import Located, locate, noted_starts, still_there
 from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.survey import Made, Survey, plan_of, size_of, survey, too_much
+from wavestitch.batch.unseen_partition import refuse_not_shown
 from wavestitch.batch.walk import Walk
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.offset_range import OffsetRange, cut_links, joined, pack_groups, without
@@ -43,7 +44,7 @@ def links_of(stream: Stream, request: PlanRequest, here: Survey, by: Planning) -
     assert scope is not None, "a backfill has an interval"
     known = noted_starts(here, scope)
     if request.together:
-        _refuse_new_topic(stream, request, here)
+        _refuse_other_view(stream, request, here)
         groups, gone = still_there(request.together, here.ends)
         # What this very backfill read of it is held by nobody.
         held = [r for g in gone for r in known.get(g.partition, Known()).held_of([g])]
@@ -72,9 +73,9 @@ def links_of(stream: Stream, request: PlanRequest, here: Survey, by: Planning) -
     return Links(tuple(plans), found.lost, found.read_before, tuple(stream.remarks()), nothing)
 
 
-def _refuse_new_topic(stream: Stream, request: PlanRequest, here: Survey) -> None:
+def _refuse_other_view(stream: Stream, request: PlanRequest, here: Survey) -> None:
     """Offsets of the topic that the backfill has read are other records on one in its place, which may have fewer
-    partitions."""
+    partitions; and a broker may not have heard of all of them yet."""
     if here.topic.topic_id != request.topic_id:
         raise Refused(
             f"topic {here.topic.name} was deleted and made again: this backfill has read id {request.topic_id}, now it "
@@ -82,6 +83,8 @@ def _refuse_new_topic(stream: Stream, request: PlanRequest, here: Survey) -> Non
             f"that topic. Run the backfill of stream {stream.name} again for what the new one has",
             topic=here.topic.name,
         )
+    read = {r.partition for group in request.together for r in group}
+    refuse_not_shown(stream.name, here.topic, read, "this backfill")
 
 
 def _closed_up(part: list[OffsetRange], *, most: int, gap: int) -> list[OffsetRange]:

@@ -16,16 +16,17 @@ def refuse_unseen(stream: str, topic: TopicView, head: Head | None) -> None:
     """Raises `Transient` where the head has a partition of this very topic which the broker does not show: partitions
     are only ever added, so its view is older than the head, and whatever is made of it leaves that partition out."""
     if head is not None and head.topic_id == topic.topic_id:
-        _refuse(stream, topic, head.positions.keys(), "the head")
+        refuse_not_shown(stream, topic, head.positions.keys(), "the head")
 
 
 def refuse_unseen_by_history(stream: str, topic: TopicView, history: Sequence[BatchRow]) -> None:
     """The same, where there is no head: of partitions that batches have read of this very topic."""
     read = {r.partition for b in history if b.topic_id == topic.topic_id for r in b.read_ranges}
-    _refuse(stream, topic, read, "the history")
+    refuse_not_shown(stream, topic, read, "the history")
 
 
-def _refuse(stream: str, topic: TopicView, known: Set[Partition], who: str) -> None:
+def refuse_not_shown(stream: str, topic: TopicView, known: Set[Partition], who: str) -> None:
+    """The same, of whatever partitions of this very topic somebody knows."""
     for p in sorted(known - set(topic.partitions)):
         raise Transient(
             f"stream {stream}: the broker shows no partition {p} of topic {topic.name}, which {who} has: that view "

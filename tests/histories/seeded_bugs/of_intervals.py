@@ -75,4 +75,4 @@ def a_partition_of_the_head_that_a_broker_does_not_show_yet_is_left_out(patch: P
 
 @shows(Kind.UNBOUNDED_END, since=21811, swarm=True)
 def what_lies_across_the_cuts_of_a_backfill_is_read_on_a_topic_made_in_the_others_place(patch: Patch) -> None:
-    patch.setattr(links, "_refuse_new_topic", lambda *_: None)
+    patch.setattr(links, "_refuse_other_view", lambda *_: None)
