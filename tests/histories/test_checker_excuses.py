@@ -155,7 +155,7 @@ def test_an_ingest_past_a_closed_gate_is_invented() -> None:
     assert kinds(before_quiet(stopped, looked, mine, closed, *done)) == [Kind.INVENTED], "nor who looked only before"
     assert kinds(before_quiet(stopped, mine, looked, closed, *done)) == [], "who looked right before cannot know"
     assert kinds(before_quiet(stopped, mine, looked, Looked("run-2", "head"), closed, *done)) == [], "nor once more"
-    other = replace(done[0], run="run-9", plan_id="p9", kind="held")
+    other = replace(head(3, 6), run="run-9", plan_id="p9", kind="held")
     late = before_quiet(stopped, mine, looked, other, Looked("run-2", "head"), closed, *done)
     assert Kind.INVENTED in kinds(late), "who found another head looks again"
     assert kinds(before_quiet(stopped, closed, Abandoned("p2"), mine, looked, *done)) == []
