@@ -34,7 +34,7 @@ class FakeStaging(Edge):
                 return []
             digest = hashlib.sha256(repr(rows).encode()).hexdigest()[:16]  # two attempts may have read other copies
             name = f"{self._plan_id}/staged-{'+'.join(publish)}-{digest}"
-            self._files.staged[name] = rows
+            self._files.staged.setdefault(name, rows)
             return [StagedFile(name, sum(len(r.samples) for r in rows), "", len(rows))]
 
     def rows_in(self, files: Sequence[StagedFile]) -> list[StagedRows]:
