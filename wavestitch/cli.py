@@ -61,7 +61,7 @@ Interval = Annotated[
     str | None, typer.Option(help="Backfill START/END (ISO times, UTC): waveforms that start in it; positions stay")
 ]
 _CHANGING = frozenset({"init", "up", "down", "produce", "run", "abandon", "export"})
-"""Commands that do something without `--apply`."""
+"""Commands that do something whatever their options."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts")]
 
 
@@ -100,7 +100,7 @@ def _carried_out(words: Sequence[str]) -> int:
 
 
 def _does_something(words: Sequence[str]) -> bool:
-    return "--apply" in words or bool(_CHANGING.intersection(words[:1]))
+    return not {"--apply", "--keep", "--reject"}.isdisjoint(words) or not _CHANGING.isdisjoint(words[:1])
 
 
 app.command()(init)

@@ -25,7 +25,7 @@ from tests.domain.backfill_rig import (
 )
 from tests.fakes.batch import Bench
 from tests.fakes.fake_log import FakeLog
-from wavestitch.batch.backfill import step_plan_backfill, step_plan_seams
+from wavestitch.batch.backfill import BackfillPlanned, step_plan_backfill, step_plan_seams
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.contracts.errors import DataLost, Refused, Transient
 from wavestitch.contracts.quantities import Offset, Partition
@@ -54,16 +54,22 @@ def test_an_interval_above_the_limits_is_a_chain_and_a_waveform_across_its_cuts_
     assert positions(bench) == {0: 0, 1: 0}
 
 
-@pytest.mark.parametrize("partitions", [1, 2])
-def test_what_lies_across_the_cuts_is_not_read_on_another_topic_in_its_place(partitions: int) -> None:
-    """At these offsets it has other records, or none, or not even the partition; what a broker does not show yet is
-    waited for."""
+def carried_up_to_its_seams() -> tuple[Bench, BackfillPlanned]:
+    """A backfill of two partitions, of which all batches are done but those across its cuts."""
     bench = Bench(FakeLog("waves", 2))
     for n in range(4):
         send(bench, f"w{n}", day=1, chunks=4, partition=n % 2)
     planned = step_plan_backfill(edges(bench, LIMITED), days(1, 2))
     for plan_id in planned.plans:
         run_plan(bench, plan_id)
+    return bench, planned
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_what_lies_across_the_cuts_is_not_read_on_another_topic_in_its_place(partitions: int) -> None:
+    """At these offsets it has other records, or none, or not even the partition; what a broker does not show yet is
+    waited for."""
+    bench, planned = carried_up_to_its_seams()
     before = published(bench)
     bench.log.lag(1, shows=1)
     with pytest.raises(Transient, match="shows no partition 1 of topic waves"):
@@ -81,12 +87,7 @@ def test_what_lies_across_the_cuts_is_not_read_on_another_topic_in_its_place(par
 
 def test_what_lies_across_the_cuts_is_waited_for_also_where_the_head_knows_no_such_partition_any_more() -> None:
     """Somebody began anew by the broker that had not heard of it."""
-    bench = Bench(FakeLog("waves", 2))
-    for n in range(4):
-        send(bench, f"w{n}", day=1, chunks=4, partition=n % 2)
-    planned = step_plan_backfill(edges(bench, LIMITED), days(1, 2))
-    for plan_id in planned.plans:
-        run_plan(bench, plan_id)
+    bench, planned = carried_up_to_its_seams()
     bench.log.lag(99, shows=1)
     rewind = plan_rewind(LIMITED, Target("start-over"), log=bench.log, tables=bench.tables, who="ops", why="so it is")
     apply_rewind(LIMITED, rewind, accept_skip=True, log=bench.log, tables=bench.tables)
