@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -27,6 +29,17 @@ class _OnStderr(logging.Handler):
         err.print(lines(self.format(record).splitlines()), highlight=False)
 
 
+@contextmanager
+def _logged_on_stderr() -> Iterator[None]:
+    """For as long as somebody looks: who calls a command from a process of his own has a log of his own behind it."""
+    of_batches, handler = logging.getLogger("wavestitch.batch"), _OnStderr(logging.WARNING)
+    of_batches.addHandler(handler)
+    try:
+        yield
+    finally:
+        of_batches.removeHandler(handler)
+
+
 def status(as_json: AsJson = False) -> None:
     """Where every stream stands: head, backlog, how fresh it is, how long retention leaves it, what is held."""
     deployment = Deployment()
@@ -39,9 +52,9 @@ def status(as_json: AsJson = False) -> None:
 
 def watch(as_json: AsJson = False) -> None:
     """Look at every stream once, at headroom and freshness, and tell those of [notify] what is new. For a cron job."""
-    logging.getLogger("wavestitch.batch").addHandler(_OnStderr(logging.WARNING))
-    deployment = Deployment()
-    found = watch_streams(deployment, stream_names(deployment.settings))
+    with _logged_on_stderr():
+        deployment = Deployment()
+        found = watch_streams(deployment, stream_names(deployment.settings))
     if as_json:
         print(json.dumps([watched_to_json(seen) for seen in found], indent=1))
     for seen in () if as_json else found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -175,4 +176,5 @@ def test_status_and_watch_show_it_and_a_stream_that_nobody_can_look_at_is_told_a
         assert ["blind" for body in webhook.told if body["facts"]["blind"]] == told
     declared.write_text(whole)
     assert CliRunner().invoke(app, ["watch"]).exit_code == 0
+    assert not logging.getLogger("wavestitch.batch").handlers, "who called it hears no more of it on stderr"
     assert webhook.subjects[-1] == f"{STREAM}: headroom is green again"
