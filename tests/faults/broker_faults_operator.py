@@ -87,6 +87,6 @@ def _edges(case: Case) -> DeploymentEdges:
 
 
 CLASSES = (
-    FaultClass("undone under a run", (33,), Need.BROKER, 12, (0, 4), undone_under_a_run),
-    FaultClass("decided under a run", (33,), Need.BROKER, 12, (1, 3), decided_under_a_run),
+    FaultClass("undone under a run", (33,), Need.BROKER, 12, (4,), undone_under_a_run),
+    FaultClass("decided under a run", (33,), Need.BROKER, 12, (3,), decided_under_a_run),
 )

@@ -192,9 +192,9 @@ def _inner(case: Case, request: PlanRequest | None) -> None:
 CLASSES = (
     FaultClass("reader killed in a slice", (3,), Need.BROKER, 24, (0,), reader_killed),
     FaultClass("chunks repeated", (14,), Need.BROKER, 8, (0,), chunks_repeated),
-    FaultClass("chunks in conflict", (15,), Need.BROKER, 8, (0, 1), chunks_in_conflict),
+    FaultClass("chunks in conflict", (15,), Need.BROKER, 8, (0,), chunks_in_conflict),
     FaultClass("chunks late or out of order", (16,), Need.BROKER, 8, (0,), chunks_late),
-    FaultClass("rewound under a run", (23,), Need.BROKER, 12, (0, 4), rewound_under_a_run),
-    FaultClass("group reset under a run", (23,), Need.BROKER, 12, (0, 4), group_reset_under_a_run),
-    FaultClass("backfill beside an ingest", (24,), Need.BROKER, 12, (0, 1), backfill_beside_an_ingest),
+    FaultClass("rewound under a run", (23,), Need.BROKER, 12, (0,), rewound_under_a_run),
+    FaultClass("group reset under a run", (23,), Need.BROKER, 12, (4,), group_reset_under_a_run),
+    FaultClass("backfill beside an ingest", (24,), Need.BROKER, 12, (1,), backfill_beside_an_ingest),
 )

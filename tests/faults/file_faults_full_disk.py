@@ -116,6 +116,6 @@ def _with_small_files(folder: Path, size: int) -> str:
 
 
 CLASSES = (
-    FaultClass("the file system is full", (8,), Need.BROKER, 10, (0, 3), small_file_system),
-    FaultClass("no file may grow", (8,), Need.BROKER, 10, (1, 2), small_files),
+    FaultClass("the file system is full", (8,), Need.BROKER, 10, (0,), small_file_system),
+    FaultClass("no file may grow", (8,), Need.BROKER, 10, (1,), small_files),
 )

@@ -96,7 +96,7 @@ def a_commit_that_lost_is_put_on_top_of_what_won(patch: Patch) -> None:
     patch.setattr(FakeTables, "commit", wrong)
 
 
-@shows(Kind.STALE_WRITER)
+@shows(Kind.STALE_WRITER, since=10)
 def a_lost_commit_is_tried_again_because_a_property_says_so(patch: Patch) -> None:
     real = FakeTables.commit
 

@@ -37,7 +37,7 @@ def what_is_held_open_is_forgotten_by_the_next_batch(patch: Patch) -> None:
         patch.setattr(module, "load_for_batch", wrong)
 
 
-@shows(Kind.LOST, since=28)
+@shows(Kind.LOST, since=45)
 def of_a_waveform_that_was_sent_under_two_counts_one_chunk_of_the_second_is_held(patch: Patch) -> None:
     """What is kept of repeats is what says of the whole something that nobody said yet, of whatever piece."""
     real = assembly.Said.learn
@@ -216,7 +216,7 @@ def held_rows_go_as_soon_as_their_waveforms_id_is_published(patch: Patch) -> Non
     patch.setattr(what_goes, "held_to_delete", wrong)
 
 
-@shows(Kind.UNEXPLAINED_GAP, since=10)
+@shows(Kind.UNEXPLAINED_GAP, since=32)
 def snapshots_go_before_their_heads_stand_in_the_history(patch: Patch) -> None:
     real = what_goes.snapshots_to_expire
 

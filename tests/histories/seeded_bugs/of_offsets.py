@@ -83,7 +83,7 @@ def a_log_that_was_cut_off_and_written_anew_passes_for_the_one_that_was_read(pat
         patch.setattr(module, "find_cuts", lambda *_: {})
 
 
-@shows(Kind.LOST, since=60)
+@shows(Kind.LOST, since=90)
 def the_way_past_a_bad_place_takes_in_the_other_partitions_too(patch: Patch) -> None:
     """Of two bad places each stands in the way past the other."""
     real = holes.past_bad_place

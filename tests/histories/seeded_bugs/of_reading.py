@@ -16,7 +16,7 @@ _FEW = 64
 _MARKERS = (Proof.COMMIT_MARKER, Proof.ABORT_MARKER)
 
 
-@shows(Kind.UNBOUNDED_COST, since=140)
+@shows(Kind.UNBOUNDED_COST, since=238)
 def the_bytes_of_a_batch_are_estimated_and_no_reader_keeps_to_them(patch: Patch) -> None:
     patch.setattr(ByteBudget, "add", lambda *_: None)
 

@@ -13,7 +13,7 @@ from tests.histories.seeded_bugs.registry import Patch, shows
 from wavestitch.contracts.errors import StateUnknown
 
 
-@shows(Kind.LOST, swarm=True)
+@shows(Kind.LOST, since=40, swarm=True)
 def a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after(patch: Patch) -> None:
     real = FakeTables.commit
 
@@ -28,7 +28,7 @@ def a_commit_without_an_answer_is_taken_to_have_failed_and_cleaned_up_after(patc
     patch.setattr(FakeTables, "commit", wrong)
 
 
-@shows(Kind.STALE_WRITER, swarm=True)
+@shows(Kind.STALE_WRITER, since=10, swarm=True)
 def a_commit_that_comes_a_second_time_is_put_on_top_of_itself(patch: Patch) -> None:
     """What a catalog does that knows a request by what it wants to write, and not by what that is to follow."""
     real = FakeTables.__dict__["commit"].__wrapped__
