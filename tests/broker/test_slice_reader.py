@@ -254,11 +254,11 @@ def test_a_range_that_an_open_transaction_holds_back_fails_at_the_idle_deadline(
         rig.read(rig.plan(topic, [[(0, 0, 3)]], idle_deadline=1))
 
 
-@pytest.mark.parametrize(("count", "commit"), [(1, True), (1, False), (65, True), (65, False), (5000, False)])
+@pytest.mark.parametrize("commit, proof", [(True, Proof.COMMIT_MARKER), (False, Proof.ABORT_MARKER)])
+@pytest.mark.parametrize("count", [1, 65, 5000])
 def test_markers_side_by_side_are_proven_however_many_and_wherever_slices_are_cut(
-    rig: Rig, topic_factory: Any, count: int, commit: bool
+    rig: Rig, topic_factory: Any, count: int, commit: bool, proof: Proof
 ) -> None:
-    proof = Proof.COMMIT_MARKER if commit else Proof.ABORT_MARKER
     topic = topic_factory()
     sender = rig.sender(topic, transactional=True)
     sent = sender.commit(3)

@@ -17,9 +17,6 @@ from tests.domain.maintenance_rig import STREAM, Rig
 READERS = ["| true", "> /dev/full", ">&-", "2>&1 | true", "2> /dev/full", "> /dev/full 2>&1", ">&- 2>&-"]
 """Whoever reads stdout, stderr or both, and has gone, or has no room for it."""
 
-SOME_READERS = ["2>&1 | true", "> /dev/full", ">&- 2>&-"]
-"""Of each kind one: what does not depend on which of the two it is."""
-
 
 def run_before(reader: str, script: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -34,7 +31,7 @@ def run_before(reader: str, script: Path, folder: Path) -> subprocess.CompletedP
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-@pytest.mark.parametrize("reader", SOME_READERS)
+@pytest.mark.parametrize("reader", READERS)
 def test_what_was_found_is_the_exit_code_also_where_nobody_reads_it_to_its_end(
     tmp_path: Path, reader: str, *, as_json: bool
 ) -> None:
@@ -64,7 +61,7 @@ def test_what_could_not_be_shown_is_said_also_where_it_is_little(tmp_path: Path)
     assert "could not be shown (No space left on device); the whole report is in" in " ".join(ran.stderr.split())
 
 
-@pytest.mark.parametrize("reader", [*SOME_READERS, "2> /dev/full"])
+@pytest.mark.parametrize("reader", READERS)
 def test_an_error_has_its_exit_code_also_where_nobody_reads_it_as_json(tmp_path: Path, reader: str) -> None:
     script = tmp_path / "nowhere.py"
     script.write_text(

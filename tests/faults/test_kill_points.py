@@ -41,7 +41,11 @@ def store() -> Iterator[ObjectStore]:
     ("point", "with_"),
     [
         *((point, "") for point in POINTS),
-        *((point, "catalog_by_rest") for point in IN_ANOTHER_CATALOG_TOO),
+        *(
+            (point, catalog)
+            for point in IN_ANOTHER_CATALOG_TOO
+            for catalog in ("catalog_in_postgresql", "catalog_by_rest")
+        ),
         *((point, "payload in a store") for point in IN_A_STORE_TOO),
         *((point, "a Spark of its own") for point in ON_A_SPARK_OF_ITS_OWN_TOO),
     ],
