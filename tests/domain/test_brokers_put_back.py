@@ -368,3 +368,35 @@ def test_of_a_cut_that_epochs_alone_tell_all_that_is_gone_is_named() -> None:
     bench.log.partitions[P0].epoch = -1
     with pytest.raises(DataLost, match=r"perhaps never read, are partition 0 \[0, 2\)"):
         ingest(bench)
+
+
+@pytest.mark.parametrize("elected", [True, False])
+@pytest.mark.parametrize(
+    "more",
+    [
+        1,
+        2,
+        pytest.param(
+            6,
+            marks=pytest.mark.xfail(
+                strict=True, reason="what a batch notes is held against leader epochs, and not against what lies there"
+            ),
+        ),
+    ],
+)
+def test_what_a_backfill_had_noted_ahead_of_the_ingest_is_not_believed_where_the_log_ends_before_that(
+    more: int, elected: bool
+) -> None:
+    """Up to 6, in epoch 0; put back to 2 it is written anew, in that epoch."""
+    bench = Bench(FakeLog("waves", 1))
+    for n in range(6):
+        send(bench, f"old{n}", day=5)
+    backfill(bench, ARCHIVE, days(5, 6))
+    assert rig.positions(bench) == {0: 0}
+    bench.log.put_back(P0, Offset(2), 0, elected=False)
+    for n in range(more):
+        send(bench, f"new{n}", day=1)
+    if elected:
+        bench.log.restart(P0)
+    backfill(bench, ARCHIVE, days(1, 2))
+    assert {f"new{n}" for n in range(more)} <= published(bench)

@@ -70,7 +70,8 @@ class FakeLog(Edge):
             if name != self.name:
                 raise Refused(f"topic {name} does not exist")
             partitions = self._shown()
-            self.tell("looked", what="topic", hidden=tuple(self.partitions.keys() - set(partitions)))
+            hidden = tuple(self.partitions.keys() - set(partitions))
+            self.tell("looked", what="topic", hidden=hidden, shown=len(partitions))
             return TopicView(
                 name=name,
                 topic_id=self.topic_id,

@@ -110,11 +110,15 @@ class Ended:
 @dataclass(frozen=True, slots=True)
 class Looked:
     """A run asked for the `topic`, or for the `group`'s offsets. `hidden`: partitions of which the broker that it asked
-    had not heard yet."""
+    had not heard yet; `shown`: how many there were to it, where more may be added."""
 
     run: str
     what: str
     hidden: tuple[int, ...] = ()
+    shown: int | None = None
+
+    def shows(self, partition: int) -> bool:
+        return partition not in self.hidden and (self.shown is None or partition < self.shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +218,9 @@ class Committed:
     held: tuple[str, ...] | None = None
     note: str = ""
     unproven: tuple[int, ...] = ()
-    """Where no head was left: partitions of which neither one that another tool kept nor the leader epoch tells whether
-    the log in front of the position is the one that was read."""
+    """Partitions of which nothing tells whether the log in front of the position is the one that was read, nor does the
+    leader epoch: of an ingest, those where what lay there is lost; where no head was left, those of which another tool
+    kept none."""
 
 
 @dataclass(frozen=True, slots=True)

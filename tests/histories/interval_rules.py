@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import NamedTuple
 
 from tests.domain.oracle import Piece, Truth
 from tests.histories.anomaly import Kind
@@ -17,11 +18,28 @@ _LOOKS_BACK_MS = 7 * 86400 * 1000
 """So much earlier than the interval a chunk's record time may be (`max_clock_skew`)."""
 
 
+Where = tuple[str, int]
+"""A partition."""
+
+
+class Noted(NamedTuple):
+    """Offsets `[start, end)` that a batch of this generation has read."""
+
+    generation: int
+    start: int
+    end: int
+
+    def behind(self, cut: int) -> Noted:
+        return self._replace(start=max(self.start, cut))
+
+
 class IntervalRules(Rule):
     """`looked`: by run that backfills, what readers of committed data could find when it looked at the topic last;
     `there`: by the first plan of a backfill, what its run had seen so; `refused`: what the gate has refused since;
     `stood`: by the same, what stood for somebody's decision, or was let go by one, at any time since: its batches may
-    have left it out, whatever was decided afterwards. `ever`: what ever did."""
+    have left it out, whatever was decided afterwards. `ever`: what ever did. `noted`: by partition, what batches have
+    read that moved no position, with the generation; `written_over`: what of it lay on a disk that was put back since.
+    """
 
     hears = (Looked,)
 
@@ -33,6 +51,8 @@ class IntervalRules(Rule):
         self.refused: dict[str, set[str]] = {}
         self.stood: dict[str, set[str]] = {}
         self.ever: set[str] = set()
+        self.noted: dict[Where, list[Noted]] = defaultdict(list)
+        self.written_over: dict[Where, list[Noted]] = defaultdict(list)
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -44,7 +64,7 @@ class IntervalRules(Rule):
                 unknown = set(event.hidden) - stands.keys()
                 self.looked[event.run] = {c for c in self.ledger.readable() if c[1] not in unknown}
             case Planned() if event.scope is not None and not event.after:
-                self.there[event.plan_id] = self.looked.get(event.run, set())
+                self.there[event.plan_id] = self.looked.get(event.run, set()) - self._left_out(event)
                 self.refused[event.plan_id] = set(self.case.refused)
                 self.stood[event.plan_id] = {i for i in self.ever if self._is_held(i)}
             case Held(id=str(waveform_id)) if event.reason in _DECIDES:
@@ -57,13 +77,30 @@ class IntervalRules(Rule):
             case GateSays(refuses=True):
                 for refused in self.refused.values():
                     refused.add(event.id)
+            case Committed() if event.plan_id in self.ledger.plans and event.kind != "ingest":
+                for p, start, end in self.ledger.plans[event.plan_id].ranges:
+                    self.noted[event.topic_id, p].append(Noted(event.generation, start, end))
             case Truncated():
+                where = event.topic_id, event.partition
+                if event.backup:
+                    self.written_over[where] += [n.behind(event.end) for n in self.noted[where] if n.end > event.end]
                 for there in (*self.looked.values(), *self.there.values()):
                     # What is written anew there nobody has seen.
-                    there -= {c for c in there if c[:2] == (event.topic_id, event.partition) and c[2] >= event.end}
+                    there -= {c for c in there if c[:2] == where and c[2] >= event.end}
             case Backfilled() if event.first in self.there:
                 with self.ledger.as_planned(event.first):
                     self._published(event)
+
+    def _left_out(self, plan: Planned) -> set[Coordinate]:
+        """What another batch had read ahead of the ingest, in this generation, of a disk that was put back, and the log
+        covers again: leader epochs do not tell that it was written anew (docs/guarantees.md)."""
+        found: set[Coordinate] = set()
+        for (topic_id, p), noted in self.written_over.items():
+            end = max((c[2] + 1 for c in self.ledger.records if c[:2] == (topic_id, p)), default=0)
+            covered = [n for n in noted if n.generation == plan.generation and n.end <= end]
+            beyond = [range(max(n.start, plan.positions.get(p, 0)), n.end) for n in covered]
+            found |= {(topic_id, p, offset) for offsets in beyond for offset in offsets}
+        return found
 
     def _published(self, event: Backfilled) -> None:
         found: dict[str, list[Piece]] = defaultdict(list)

@@ -69,6 +69,7 @@ class OffsetRules(Rule):
             case Committed():
                 self._moves(before, event)
                 self._past_a_cut(before, event)
+                self._commits_unproven(event)
                 self._names_truly(before, event)
             case Planned():
                 self.planned_at[event.plan_id] = self.case.at
@@ -358,6 +359,13 @@ class OffsetRules(Rule):
         in_front = event.offset + 1 == head.positions.get(event.partition) and event.topic_id == head.topic_id
         if in_front and not event.told and where in self.put_back:
             self.unproven[where] = self.put_back[where], event.offset + 1
+
+    def _commits_unproven(self, head: Committed) -> None:
+        """The same, where it was put back and lost between the plan and its commit."""
+        planned = self.planned_at.get(head.plan_id, -1)
+        for where in self.put_back.keys() & {(head.topic_id, p) for p in head.unproven if head.kind == "ingest"}:
+            if planned < self.cuts.get(where, (0, -1))[1]:
+                self.unproven[where] = self.put_back[where], head.positions[where[1]]
 
     def _is_what_lay_there(self, c: Coordinate, known: Set[Coordinate]) -> bool:
         """Sent anew as it was, to the very place where it had been read: nobody can tell the two, nor has to."""

@@ -68,6 +68,17 @@ def judge(history: History) -> list[Anomaly]:
     return [a for one in (history, *history.copies) for a in analyse(one)]
 
 
+def judge_whole(history: History) -> tuple[list[str], Counter[str]]:
+    """The same, and whether it is a way through the model, with the steps that it took."""
+    anomalies, steps = [str(a) for a in judge(history)], Counter[str]()
+    for one in (history, *history.copies):
+        try:
+            steps += follow(one)
+        except OffTrack as off:
+            anomalies.append(f"off the track of the model: {off}")
+    return anomalies, steps
+
+
 def check_seed(seed: int, act: str = "", *, promotes: bool = True, swarm: bool = True) -> list[Anomaly]:
     return judge(play_history(seed, act, promotes=promotes, swarm=swarm)[0])
 
@@ -80,12 +91,8 @@ def run_histories(*, first_seed: int, count: int, deadline_seconds: float) -> Su
         if time.monotonic() - began > deadline_seconds:
             break
         history, ops = play_history(seed)
-        anomalies = [str(a) for a in judge(history)]
-        for one in (history, *history.copies):
-            try:
-                found.ops += {f"model: {step}": n for step, n in follow(one).items()}
-            except OffTrack as off:
-                anomalies.append(f"off the track of the model: {off}")
+        anomalies, steps = judge_whole(history)
+        found.ops += {f"model: {step}": n for step, n in steps.items()}
         found.histories += 1
         found.records += _count(history, Produced)
         found.published += _count(history, Published)

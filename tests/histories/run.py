@@ -22,7 +22,7 @@ from typing import Any
 
 from tests.code_digest import code_digest
 from tests.histories.mutants import MUTANTS, hunt
-from tests.histories.random_histories import Summary, judge, play_history, run_histories
+from tests.histories.random_histories import Summary, judge_whole, play_history, run_histories
 from tests.run_account import Ranges, keep_run, numbers_of, read_run, with_range
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -98,9 +98,9 @@ def show_seed(seed: int) -> int:
     path = ROOT / ".wavestitch" / "faults" / f"history-{seed}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     history.save(path)
-    found = judge(history)
+    found, _ = judge_whole(history)
     print(f"seed {seed}: {len(history)} events, {sum(ops.values())} acts; written to {path.relative_to(ROOT)}")
-    print("\n".join(map(str, found)) or "no anomaly")
+    print("\n".join(found) or "no anomaly")
     return 1 if found else 0
 
 

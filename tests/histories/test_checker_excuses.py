@@ -44,7 +44,6 @@ from tests.histories.events import (
     GateClosed,
     Held,
     Looked,
-    LostOffset,
     Planned,
     Produced,
     Published,
@@ -325,88 +324,6 @@ def test_what_was_read_before_the_log_was_cut_off_is_what_was_there_then() -> No
     events = swap_type(Read, lambda e: replace(e, former=(5,)))
     at = next(n for n, e in enumerate(events) if isinstance(e, Read))
     assert kinds([*events[:at], Truncated(T, 0, 5), produced(5, WAVE[0]), *events[at:-1]]) == []
-
-
-@pytest.mark.parametrize(("backup", "lost", "found"), [(True, 5, []), (True, 4, [Kind.LOST]), (False, 5, [Kind.LOST])])
-def test_only_the_batch_in_front_of_a_position_tells_that_a_disk_was_put_back(
-    backup: bool, lost: int, found: list[Kind]
-) -> None:
-    """Where a broker has lost that, too, nobody can know that what lies before it is unread (docs/guarantees.md)."""
-    events = before_quiet(Truncated(T, 0, 5, backup), produced(5, NEW), LostOffset(T, 0, lost))
-    assert kinds(events) == found
-
-
-PUT_BACK = (Truncated(T, 0, 5, True), produced(5, NEW))
-GONE = LostOffset(T, 0, 5)
-
-
-MADE_ANEW = (
-    Rewound("run-2", "rebuilt", True),
-    replace(head(4, 6), run="run-2", kind="rebuilt", generation=2, unproven=(0,)),
-)
-
-
-READ_ANEW = (
-    Rewound("run-2", "offsets", True),
-    replace(head(3, 5), run="run-2", kind="rewind", generation=2),
-    Planned("run-3", "p3", "ingest", 2, 3, T, {0: 5}, ((0, 5, 6),)),
-    Read("run-3", "p3", T, 0, 5, 6, (5,)),
-    replace(head(4, 6), run="run-3", kind="ingest", generation=2, plan_id="p3"),
-)
-
-
-@pytest.mark.parametrize(
-    ("events", "unseen"),
-    [
-        ([*PUT_BACK, replace(GONE, told=True)], {5}),
-        ([*PUT_BACK, GONE, Truncated(T, 0, 5), produced(5, NEW)], {5}),
-        ([Truncated(T, 0, 4, True), produced(4, NEW), produced(5, NEW), GONE, *PUT_BACK], {5}),
-        ([Truncated(T, 0, 4, True), produced(4, NEW), produced(5, NEW), GONE, Truncated(T, 0, 5)], set()),
-        ([GONE, *PUT_BACK], {5}),
-        ([*PUT_BACK, *READ_ANEW, Truncated(T, 0, 5), produced(5, WAVE[0]), GONE], {5}),
-        ([*PUT_BACK, *READ_ANEW, Truncated(T, 0, 5), produced(5, NEW)], set()),
-        ([*PUT_BACK, GONE, CatalogSetBack(2)], set()),
-        ([*a_rewind(7, skipped=((0, 6, 7),)), *PUT_BACK, produced(6, NEW), replace(GONE, offset=6)], set()),
-        (
-            [
-                *a_rewind(7, skipped=((0, 6, 7),)),
-                *(*PUT_BACK, produced(6, NEW), replace(GONE, offset=6)),
-                CatalogSetBack(2),
-            ],
-            {5, 6},
-        ),
-        ([TopicMade("topic-2"), *(replace(e, topic_id="topic-2") for e in (*PUT_BACK, GONE))], {5}),
-        ([*PUT_BACK, *MADE_ANEW], set()),
-        ([*PUT_BACK, MADE_ANEW[0], replace(MADE_ANEW[1], unproven=())], {5}),
-        ([Truncated(T, 0, 5), produced(5, NEW), *MADE_ANEW], {5}),
-        ([*MADE_ANEW, *PUT_BACK], {5}),
-        ([*PUT_BACK, *MADE_ANEW, Truncated(T, 0, 5), produced(5, NEW)], {5}),
-        ([*PUT_BACK, produced(6, NEW), *MADE_ANEW], {6}),
-    ],
-    ids=[
-        *("leader epochs tell", "cut off since", "put back since", "what of it was not cut off since"),
-        *(
-            "lost before",
-            "read anew, and cut off since",
-            "and sent again as it was",
-            "set back to where it stood",
-            "further on",
-        ),
-        *("set back to before", "of another topic"),
-        *(
-            "a head made anew",
-            "one that tells",
-            "cut off, and not put back",
-            "put back since",
-            "anew, and cut off since",
-        ),
-        "beyond the position",
-    ],
-)
-def test_what_else_tells_that_a_disk_was_put_back_leaves_no_excuse(events: list[Event], unseen: set[int]) -> None:
-    """Another batch in front of the position, the leader epoch, a head that stood before."""
-    found = analyse(History(before_quiet(*events)))
-    assert {o for a in found if a.what.startswith("never seen") for _, _, o in a.coordinates} == unseen
 
 
 # heads that are made anew

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.histories.by_hand import a_rewind, before_quiet, planned, projected, sound
-from tests.histories.events import Retained
+from tests.histories.by_hand import a_rewind, before_quiet, head, planned, projected, sound
+from tests.histories.events import Looked, Retained, Shared, Started
 from tests.histories.random_histories import play_history
 from tests.histories.seeded_bugs.of_heads import a_rewind_keeps_the_generation, the_fence_lets_everybody_through
 from tests.histories.seeded_bugs.of_offsets import (
@@ -45,6 +45,17 @@ def test_what_was_shown_may_be_begun_when_retention_took_it_and_is_shown_of_noth
     now = replace(shown, base_sequence=3, generation=2, positions={0: 4})
     with pytest.raises(OffTrack, match="promote is planned from 0, where the log was cut"):
         follow(before_quiet(taken, *a_rewind(4), now))
+
+
+def test_who_was_shown_a_partition_plans_nothing_where_the_group_contradicts_there() -> None:
+    """Who looked before it was added has not asked the group about it."""
+    plans = planned("p2", run="run-2"), replace(head(3, 6), kind="ingest", plan_id="p2", positions={0: 6, 1: 0})
+    shows = Shared("topic-1", 1, 0, another=True, generation=1, sequence=2)
+    looks = [(Started("run-2", "ingest", 9), Looked("run-2", "topic", (), shown)) for shown in (1, 2)]
+    before, now = (before_quiet(*look, shows, Looked("run-2", "head"), *plans) for look in looks)
+    assert follow(before)["commit ingest"] == 4, "two ingests, of two partitions"
+    with pytest.raises(OffTrack, match=r"partition 1, .* where the group contradicts the catalog"):
+        follow(now)
 
 
 def nobody_looks_where_the_log_begins(patch: Patch) -> None:

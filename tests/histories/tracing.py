@@ -89,8 +89,9 @@ class Trace:
         """By the number of a head."""
         self._undoing: set[str] = set()
         self._unseen: set[str] = set()
-        """Runs to which a broker that they asked has not shown this partition, nor the group's offset of it. It may
-        show it to them when they write the group, before what they planned is heard of."""
+        """Runs to which a broker that they asked has not shown this partition, nor the group's offset of it: it had not
+        heard of it, or it was added since. It may be shown to them when they write the group, before what they planned
+        is heard of."""
         self._found: dict[str, Group] = {}
         """By run, what the group showed when it moved the stream on purpose."""
 
@@ -112,7 +113,7 @@ class Trace:
                 self._ended(event)
             case Looked():
                 self._known.note(event.run, event.what, self._at)
-                if event.what == "topic" and self.partition in event.hidden:
+                if event.what == "topic" and not event.shows(self.partition):
                     self._unseen.add(event.run)
             case GivenUp() | Lands() | Landed():
                 self._known.take(event, self._at)

@@ -13,7 +13,7 @@ from tests.fakes.batch import Bench
 from tests.fakes.fake_rows import PublishedRow, StoredHeld
 from tests.fakes.fake_tables import FakeTables
 from tests.fakes.faults import under_way
-from tests.fakes.kept_partition import Record
+from tests.fakes.kept_partition import Record, Visibility
 from tests.histories.events import (
     Abandoned,
     Answered,
@@ -147,8 +147,8 @@ class Witness:
     def _expired(self, partition: int) -> None:
         self.history.append(Reset(self._log.topic_id, partition, None))
 
-    def _looked(self, what: str, hidden: tuple[int, ...] = ()) -> None:
-        self.history.append(Looked(under_way(), what, hidden))
+    def _looked(self, what: str, hidden: tuple[int, ...] = (), shown: int | None = None) -> None:
+        self.history.append(Looked(under_way(), what, hidden, shown))
 
     def _projected(self, offsets: dict[int, int], metadata: str) -> None:
         _, _, generation, sequence = metadata.split(" ")
@@ -213,14 +213,23 @@ class Witness:
         )
 
     def _unproven(self, head: Any) -> tuple[int, ...]:
+        if head.topic_id != self._log.topic_id:
+            return ()
+        if head.kind is HeadKind.INGEST:
+            lost = {p: at for p, at in head.positions.items() if self._is_lost(p, at.next_offset - 1)}
+            return tuple(p for p, at in lost.items() if not self._told(p, at))
         alone = self._tables.expired >= len(self._tables.snapshots) - 1
-        if head.kind is not HeadKind.REBUILT or not alone or head.topic_id != self._log.topic_id:
+        if head.kind is not HeadKind.REBUILT or not alone:
             return ()
         left = self._tables.left
         stood = {} if left is None or left.topic_id != head.topic_id else left.positions
         kept = {p: at.next_offset for p, at in stood.items() if at.last_batch is not None}
         alike = {p: at for p, at in head.positions.items() if kept.get(p, -1) < at.next_offset}
         return tuple(p for p, at in alike.items() if not self._told(p, at))
+
+    def _is_lost(self, p: Partition, offset: int) -> bool:
+        here = self._log.partitions[p]
+        return 0 <= offset < here.end and here.seen[offset] is Visibility.GONE
 
     def _told(self, p: Partition, at: Any) -> bool:
         """Whether the leader epoch of a position says that the log was cut off before that."""

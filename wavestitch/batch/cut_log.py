@@ -167,9 +167,11 @@ def find_cuts_since(
     topic: str, read: Mapping[Epoch, Offset], ends: Mapping[Partition, PartitionEnds], log: Log
 ) -> dict[Epoch, Offset]:
     """The same of whatever was read in an epoch, up to these offsets: one question for as many epochs as a partition
-    has had since."""
+    has had since. In an epoch that goes on it is gone at least from where the log ends."""
     # A row that names a partition which the topic has not says nothing of its log.
     left, found = sorted(one for one in read if one[0] in ends), dict[Epoch, Offset]()
+    beyond = [(p, e) for p, e in left if e == ends[p].leader_epoch and read[p, e] > ends[p].high_watermark]
+    found |= {(p, e): ends[p].high_watermark for p, e in beyond}
     while left:
         turn = dict(left)
         cuts = find_cuts(topic, {p: Position(read[p, e], leader_epoch=e) for p, e in turn.items()}, ends, log)

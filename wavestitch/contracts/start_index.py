@@ -73,10 +73,11 @@ def known_starts(
     rows: Iterable[BatchRow], head: Head, scope: Scope, cuts: Mapping[Epoch, Offset] = MappingProxyType({})
 ) -> dict[Partition, Known]:
     """By partition, what the history knows of the head's topic. `cuts`: where the log was cut off since it was read in
-    an epoch; from there on it was written anew.
+    an epoch, at the latest; from there on it was written anew.
 
     Beyond the head's positions only batches of its own generation are believed: after a log was cut off below, the
-    stream is rewound, and other records may lie there now. What an epoch proves to be cut off is named all the same.
+    stream is rewound, and other records may lie there now. Nor is there any of an epoch that was cut off: it may have
+    gone on since, from an earlier place. What an epoch proves to be cut off is named all the same.
     """
     found: dict[Partition, _Noted] = defaultdict(_Noted)
     behind = _behind(rows, head)
@@ -91,7 +92,7 @@ def known_starts(
             for block in (StartBlock(*b) for b in blocks):  # type: ignore[arg-type]
                 all_of_it = OffsetRange(p, block.start, block.end if present else min(block.end, stands))
                 may_start = block.may_start_in(scope)
-                here = all_of_it if cut is None else all_of_it._replace(end=min(all_of_it.end, cut))
+                here = all_of_it if cut is None else all_of_it._replace(end=min(all_of_it.end, cut, stands))
                 if here.size > 0:
                     # A skip opens a generation: what an older one read there may be another log.
                     found[p].read += [here] if present else without([here], head.skipped)

@@ -1,0 +1,166 @@
+"""What the checker makes of brokers' disks that were put back: what nothing tells any more is excused, and no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.histories.anomaly import Kind
+from tests.histories.by_hand import (
+    NEW,
+    NOW,
+    WAVE,
+    T,
+    a_rewind,
+    before_quiet,
+    head,
+    kinds,
+    planned,
+    produced,
+)
+from tests.histories.checker import analyse
+from tests.histories.events import Event, Looked, LostOffset, Planned, Read, Rewound, Started, TopicMade, Truncated
+from tests.histories.history import History
+from tests.histories.interval_events import Backfilled
+from tests.histories.table_events import CatalogSetBack
+
+
+@pytest.mark.parametrize(("backup", "lost", "found"), [(True, 5, []), (True, 4, [Kind.LOST]), (False, 5, [Kind.LOST])])
+def test_only_the_batch_in_front_of_a_position_tells_that_a_disk_was_put_back(
+    backup: bool, lost: int, found: list[Kind]
+) -> None:
+    """Where a broker has lost that, too, nobody can know that what lies before it is unread (docs/guarantees.md)."""
+    events = before_quiet(Truncated(T, 0, 5, backup), produced(5, NEW), LostOffset(T, 0, lost))
+    assert kinds(events) == found
+
+
+PUT_BACK = (Truncated(T, 0, 5, True), produced(5, NEW))
+GONE = LostOffset(T, 0, 5)
+
+
+MADE_ANEW = (
+    Rewound("run-2", "rebuilt", True),
+    replace(head(4, 6), run="run-2", kind="rebuilt", generation=2, unproven=(0,)),
+)
+
+
+READ_ANEW = (
+    Rewound("run-2", "offsets", True),
+    replace(head(3, 5), run="run-2", kind="rewind", generation=2),
+    Planned("run-3", "p3", "ingest", 2, 3, T, {0: 5}, ((0, 5, 6),)),
+    Read("run-3", "p3", T, 0, 5, 6, (5,)),
+    replace(head(4, 6), run="run-3", kind="ingest", generation=2, plan_id="p3"),
+)
+
+
+@pytest.mark.parametrize(
+    ("events", "unseen"),
+    [
+        ([*PUT_BACK, replace(GONE, told=True)], {5}),
+        ([*PUT_BACK, GONE, Truncated(T, 0, 5), produced(5, NEW)], {5}),
+        ([Truncated(T, 0, 4, True), produced(4, NEW), produced(5, NEW), GONE, *PUT_BACK], {5}),
+        ([Truncated(T, 0, 4, True), produced(4, NEW), produced(5, NEW), GONE, Truncated(T, 0, 5)], set()),
+        ([GONE, *PUT_BACK], {5}),
+        ([*PUT_BACK, *READ_ANEW, Truncated(T, 0, 5), produced(5, WAVE[0]), GONE], {5}),
+        ([*PUT_BACK, *READ_ANEW, Truncated(T, 0, 5), produced(5, NEW)], set()),
+        ([*PUT_BACK, GONE, CatalogSetBack(2)], set()),
+        ([*a_rewind(7, skipped=((0, 6, 7),)), *PUT_BACK, produced(6, NEW), replace(GONE, offset=6)], set()),
+        (
+            [
+                *a_rewind(7, skipped=((0, 6, 7),)),
+                *(*PUT_BACK, produced(6, NEW), replace(GONE, offset=6)),
+                CatalogSetBack(2),
+            ],
+            {5, 6},
+        ),
+        ([TopicMade("topic-2"), *(replace(e, topic_id="topic-2") for e in (*PUT_BACK, GONE))], {5}),
+        ([*PUT_BACK, *MADE_ANEW], set()),
+        ([*PUT_BACK, MADE_ANEW[0], replace(MADE_ANEW[1], unproven=())], {5}),
+        ([Truncated(T, 0, 5), produced(5, NEW), *MADE_ANEW], {5}),
+        ([*MADE_ANEW, *PUT_BACK], {5}),
+        ([*PUT_BACK, *MADE_ANEW, Truncated(T, 0, 5), produced(5, NEW)], {5}),
+        ([*PUT_BACK, produced(6, NEW), *MADE_ANEW], {6}),
+    ],
+    ids=[
+        *("leader epochs tell", "cut off since", "put back since", "what of it was not cut off since"),
+        *(
+            "lost before",
+            "read anew, and cut off since",
+            "and sent again as it was",
+            "set back to where it stood",
+            "further on",
+        ),
+        *("set back to before", "of another topic"),
+        *(
+            "a head made anew",
+            "one that tells",
+            "cut off, and not put back",
+            "put back since",
+            "anew, and cut off since",
+        ),
+        "beyond the position",
+    ],
+)
+def test_what_else_tells_that_a_disk_was_put_back_leaves_no_excuse(events: list[Event], unseen: set[int]) -> None:
+    """Another batch in front of the position, the leader epoch, a head that stood before."""
+    found = analyse(History(before_quiet(*events)))
+    assert {o for a in found if a.what.startswith("never seen") for _, _, o in a.coordinates} == unseen
+
+
+@pytest.mark.parametrize(
+    ("backup", "unproven", "planned_after", "unseen"),
+    [
+        (True, (0,), False, set()),
+        (True, (), False, {6, 7}),
+        (False, (0,), False, {6, 7}),
+        (True, (0,), True, {6, 7}),
+    ],
+    ids=["nothing tells", "the leader epoch does", "an election cut it off", "planned on what is there"],
+)
+def test_of_an_ingest_that_was_planned_before_the_disk_was_put_back_the_record_in_front_may_be_lost_when_it_commits(
+    backup: bool, unproven: tuple[int, ...], planned_after: bool, unseen: set[int]
+) -> None:
+    plan = planned("p3", ranges=((0, 6, 8),))
+    read = Read("run-1", "p3", T, 0, 6, 8, (6, 7), (6, 7))
+    disk = Truncated(T, 0, 6, backup), produced(6, NEW), produced(7, NEW), LostOffset(T, 0, 7)
+    made = replace(head(3, 8), kind="ingest", plan_id="p3", unproven=unproven)
+    told: list[Event] = [*disk, plan, read] if planned_after else [plan, *disk, read]
+    found = analyse(History(before_quiet(produced(6, WAVE[0]), produced(7, WAVE[1]), *told, made)))
+    assert {o for a in found if a.what.startswith("never seen") for _, _, o in a.coordinates} == unseen
+
+
+SCOPE = (NOW * 10**6, (NOW + 1) * 10**6)
+FIRST = planned("p2", run="run-2", kind="backfill", ranges=((0, 6, 7),))
+NEXT = planned("p3", run="run-3", kind="backfill", base_sequence=3, scope=SCOPE)
+DISK = Truncated(T, 0, 6, True)
+
+
+@pytest.mark.parametrize(
+    ("first", "disk", "anew", "then", "owes"),
+    [
+        (FIRST, DISK, [NEW], NEXT, False),
+        (FIRST, replace(DISK, backup=False), [NEW], NEXT, True),
+        (FIRST, DISK, [NEW], replace(NEXT, generation=2), True),
+        (FIRST, DISK, [NEW], replace(NEXT, positions={0: 7}), True),
+        (FIRST, DISK, [WAVE[0], NEW], NEXT, True),
+        (replace(FIRST, ranges=((0, 6, 9),)), DISK, [NEW], NEXT, True),
+        (replace(FIRST, ranges=((0, 6, 9),)), DISK, [NEW, WAVE[0], WAVE[1]], NEXT, False),
+        (replace(FIRST, kind="ingest"), DISK, [NEW], NEXT, True),
+    ],
+    ids=[
+        *("nothing tells", "an election cut it off", "somebody has rewound", "an ingest has read it"),
+        *("behind what was read", "the log ends before that", "and behind it", "read by an ingest"),
+    ],
+)
+def test_what_a_backfill_had_read_on_a_disk_that_was_put_back_another_one_may_leave_out(
+    first: Planned, disk: Truncated, anew: list[Any], then: Planned, owes: bool
+) -> None:
+    made = replace(head(3, 6), run="run-2", kind=first.kind, plan_id="p2")
+    begins = Started("run-2", "backfill", 100), Looked("run-2", "topic"), first
+    again = Started("run-3", "backfill", 100), Looked("run-3", "topic"), then
+    written = [produced(n, one) for n, one in enumerate(anew, 6)]
+    told: list[Event] = [*begins, made, disk, *written, *again, Backfilled("run-3", "p3", SCOPE)]
+    found = analyse(History(before_quiet(produced(6, WAVE[0]), *told)))
+    assert any(a.what.startswith("whole in the log") for a in found) is owes
