@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import typer
+from pyiceberg.expressions import EqualTo
 
 from tests.builders.altered_rows import alter_row
 from tests.builders.deleted_rows import delete_rows
@@ -115,6 +116,21 @@ def test_an_altered_sample_a_deleted_row_and_deleted_records_each_have_their_nam
     assert found == {"w1": lost, "w2": Agreement.MISSING_IN_TABLE, "w3": lost}
     assert done.lost == (span(1, 0, 3),)
     assert done.waveforms[3].lost == (span(1, 2, 3),)
+
+
+def test_what_a_batch_published_that_stands_in_no_history_yet_is_missed_when_its_row_is_gone(
+    whole: DeploymentRig,
+) -> None:
+    """It was killed right after its commit, and another head is the newest."""
+    plan_id = whole.deployment.tables(STREAM).batches()[0].plan_id
+    send_chunk(memory(whole), "next", 0, b"\1\0", at_ms=T)
+    run_landed_batch(fake(whole))
+    history = whole.deployment.tables(STREAM).stored()[2].load()
+    assert history is not None
+    history.delete(EqualTo("plan_id", plan_id))
+    delete_rows(table_of(whole), ["w2"])
+    assert {i: one.found for i, one in unlike(verify(whole)).items()} == {"w2": Agreement.MISSING_IN_TABLE}
+    assert "w2" in unlike(verify(whole, batch=plan_id[:8]))
 
 
 def test_in_an_interval_what_is_held_and_gone_from_the_log_is_named_with_its_offsets(whole: DeploymentRig) -> None:

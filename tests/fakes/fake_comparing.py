@@ -22,7 +22,7 @@ from wavestitch.contracts.row_face import COMPARED, RowFace, RowPiece
 class PinnedFakeTables(PinnedTables, FakeTables):
     """Over the same state as the tables that it was made of."""
 
-    def __init__(self, tables: FakeTables, pinned: Head) -> None:
+    def __init__(self, tables: FakeTables, pinned: Sequence[Head]) -> None:
         self.__dict__.update(tables.__dict__)
         self.pinned = pinned
 
@@ -71,7 +71,7 @@ class FakeComparing(PublishesNothing, FakeEdges):
 
     @property
     def tables(self) -> FakeTables:
-        return PinnedFakeTables(self.bench.tables, self.snapshot.head)
+        return PinnedFakeTables(self.bench.tables, self.snapshot.heads())
 
     def faces(self, plan: Plan, report: str | None) -> Iterator[RowFace]:
         return (face_of_row(row, plan.plan_id) for row in self.stitching(plan, report).rows.values())

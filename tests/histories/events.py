@@ -219,8 +219,7 @@ class Committed:
     note: str = ""
     unproven: tuple[int, ...] = ()
     """Partitions of which nothing tells whether the log in front of the position is the one that was read, nor does the
-    leader epoch: of an ingest, those where what lay there is lost; where no head was left, those of which another tool
-    kept none."""
+    leader epoch: those where what lay there is lost; where no head was left, those of which another tool kept none."""
 
 
 @dataclass(frozen=True, slots=True)

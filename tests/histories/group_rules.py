@@ -12,7 +12,8 @@ from tests.histories.table_events import CatalogSetBack
 class GroupRules(Rule):
     """`resets`: by partition, since when one by Kafka's tools stands that nobody took over. `shown`: since when the
     group shows which head of today's table; `foreign`: of one that is no more. `copied`: by partition, since when the
-    group shows which offset and head of a copy of this table."""
+    group shows which offset and head of a copy of this table. `others`: by partition, since when it has shown what of
+    another table, again and again perhaps, and nothing of this one."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -20,6 +21,7 @@ class GroupRules(Rule):
         self.shown: dict[int, tuple[int, tuple[int, int]]] = {}
         self.copied: dict[int, tuple[int, int, tuple[int, int]]] = {}
         self.foreign: dict[int, int] = {}
+        self.others: dict[int, dict[tuple[int, int, int], int]] = {}
         self.topic_made_at = -1
         self.stood: tuple[int, tuple[int, int] | None] | None = None
 
@@ -54,8 +56,10 @@ class GroupRules(Rule):
                 self.shown.pop(event.partition, None)
                 self.resets.pop(event.partition, None)
                 self.copied.pop(event.partition, None)
-                if event.another:
-                    self.resets[event.partition] = self.case.at
+                if event.another:  # nobody can see that the same was written once more
+                    known = self.others.setdefault(event.partition, {})
+                    shown = event.offset, event.generation, event.sequence
+                    self.resets[event.partition] = known.setdefault(shown, self.case.at)
                 else:
                     self.copied[event.partition] = self.case.at, event.offset, (event.generation, event.sequence)
             case Forged():
@@ -65,6 +69,7 @@ class GroupRules(Rule):
             case TopicMade():
                 self.topic_made_at = self.case.at
                 self.foreign = {}
+                self.others = {}
                 self.shown = {}
                 self.resets = {}
                 self.copied = {}
@@ -80,6 +85,7 @@ class GroupRules(Rule):
                 say(Kind.STALE_WRITER, what, at=[(event.topic_id, p, offset)])
             self.shown[p] = self.case.at, version
             self.foreign.pop(p, None)
+            self.others.pop(p, None)
             self._over_a_copy(event, p, offset)
             far = self.ledger.furthest(p)
             if fresh and offset > far:

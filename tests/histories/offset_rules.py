@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
+from tests.histories.disks import Disks
 from tests.histories.events import (
     Committed,
     Coordinate,
@@ -36,10 +37,9 @@ _MISSING = re.compile(r"(?<!last word on )\b(\d+) held (?:chunks|records)")
 class OffsetRules(Rule):
     """`recorded`: heads whose rows stand in the history. `cuts`: by partition, where an unclean election cut it off
     that no head has looked at, and since which event; `read_over`: those that one has, when, and which. `overtaken`:
-    where retention has passed the position, too. `accepted`: runs whose skips an operator has accepted. `put_back`:
-    by partition, from where on its disk was, until it is cut off after a head has looked at that; `unproven`: of which
-    the batch in front of the position is lost, and up to where that is, until another one lies there. `starts_over`:
+    where retention has passed the position, too. `accepted`: runs whose skips an operator has accepted. `starts_over`:
     runs that begin anew with what the broker shows; `hidden`: by run, what the one it asked last does not show;
+    `made_at`: of heads;
     `forgotten`: by partition that a head does not know any more, where it had stood."""
 
     hears = (Looked,)
@@ -55,11 +55,11 @@ class OffsetRules(Rule):
         self.log_start: dict[tuple[str, int], int] = {}
         self.recorded: set[int] = set()
         self.planned_at: dict[str, int] = {}
+        self.made_at: dict[int, int] = {}
         self.cuts: dict[tuple[str, int], tuple[int, int]] = {}
         self.read_over: list[tuple[int, int, tuple[str, int], tuple[int, int]]] = []
         self.overtaken: set[tuple[str, int]] = set()
-        self.put_back: dict[tuple[str, int], int] = {}
-        self.unproven: dict[tuple[str, int], tuple[int, int]] = {}
+        self.disks = Disks()
         self.starts_over: set[str] = set()
         self.hidden: dict[str, frozenset[int]] = {}
         self.forgotten: dict[tuple[str, int], int] = {}
@@ -68,15 +68,20 @@ class OffsetRules(Rule):
         match event:
             case Committed():
                 self._moves(before, event)
+                self.made_at[event.sequence] = self.case.at
                 self._past_a_cut(before, event)
-                self._commits_unproven(event)
+                planned, cuts = (
+                    self.planned_at.get(event.plan_id, -1),
+                    {at: since for at, (_, since) in self.cuts.items()},
+                )
+                self.disks.committed(before, event, planned=planned, cuts=cuts)
                 self._names_truly(before, event)
             case Planned():
                 self.planned_at[event.plan_id] = self.case.at
             case Truncated():
                 self._cut(event)
             case LostOffset() if before is not None:
-                self._lost_in_front(event, before)
+                self.disks.lost(event, before)
             case Recorded():
                 self._audit(event)
             case HistoryLost():
@@ -111,9 +116,12 @@ class OffsetRules(Rule):
                 self.given_up[c] = min(when, self.given_up.get(c, when))
         self._looks_again([one for one in self.read_over if one[0] > since])
         self.taken_back = [(at, back) for at, back in self.taken_back if at <= since]
-        # A head that stood before what is lost has a batch in front of it that tells.
         stands = self.ledger.heads[-1].positions if self.ledger.heads else {}
-        self.unproven = {at: r for at, r in self.unproven.items() if stands.get(at[1], r[1]) >= r[1]}
+        self.disks.set_back(stands)
+        topic_id = self.ledger.topic_id
+        self.overtaken |= {
+            at for at, n in self.log_start.items() if at[0] == topic_id and n >= stands.get(at[1], n + 1)
+        }
         self.given_up = {c: at for c, at in self.given_up.items() if at <= since}
         self.recorded = {n for n in self.recorded if n <= to}
 
@@ -147,7 +155,17 @@ class OffsetRules(Rule):
                 # That the head before was a rewind is written nowhere any more; what was read then is not read again.
                 # Where the log was cut off, its next plan is told.
                 passed = [c for c in passed if c not in self.owed and not self._written_anew(c)]
+                passed = self._given_up_as_before(before, passed)
             self._skipped(head, passed)
+
+    def _given_up_as_before(self, before: Committed, passed: list[Coordinate]) -> list[Coordinate]:
+        """What a head took back that stands in no table and no history any more is given up as it was."""
+        back = {
+            c: since for at, some in self.taken_back if at == self.made_at[before.sequence] for c, since in some.items()
+        }
+        mine = {c: back[c] for c in passed if c in back}
+        self.given_up |= mine
+        return [c for c in passed if c not in mine]
 
     def _forgets(self, head: Committed, forgotten: dict[int, int]) -> None:
         """Whoever begins anew by a broker that does not show them stands at 0 in them."""
@@ -176,9 +194,6 @@ class OffsetRules(Rule):
         """What was held and is not under a rebuilt head is read again, or given up by name. What the log has no more
         (of a topic that was made anew, or cut off) is gone with it: as many as the head says are missing."""
         self._looks_again([one for one in self.read_over if one[1] not in self.recorded])
-        # Where a disk was put back, no head of before tells that (docs/guarantees.md).
-        for where in self.put_back.keys() & {(head.topic_id, p) for p in head.unproven}:
-            self.unproven[where] = self.put_back[where], head.positions[where[1]]
         named = _named(head)
         gone = [c for c in self.owed if not self.ledger.durable(c)]
         again = {c for c in gone if c in named or (c[0] == head.topic_id and c[2] >= head.positions.get(c[1], 0))}
@@ -274,13 +289,7 @@ class OffsetRules(Rule):
         self.owed = {moved.get(c, c): found for c, found in self.owed.items()}
         self.gaps = {moved.get(c, c) for c in self.gaps}
         at = event.topic_id, event.partition
-        if at not in self.cuts:
-            self.put_back.pop(at, None)
-        if event.backup:
-            self.put_back[at] = min(event.end, self.put_back.get(at, event.end))
-        if at in self.unproven:
-            # Beyond there the batch in front of the position is one that was written anew, which tells.
-            self.unproven[at] = self.unproven[at][0], min(event.end, self.unproven[at][1])
+        self.disks.cut(event, looked_at=at not in self.cuts)
         self.cuts[at] = min(event.end, self.cuts.get(at, (event.end, 0))[0]), self.case.at
         for given_up in (self.given_up, *(back for _, back in self.taken_back)):
             for c in [c for c in given_up if c[:2] == at and c[2] >= event.end]:
@@ -340,7 +349,7 @@ class OffsetRules(Rule):
             and self.ledger.committed(c)
             and c[2] >= self.before.get((topic_id, c[1]), 0)
             and not self._deleted_after_a_cut(c)
-            and not self._hidden_by_a_backup(c)
+            and not self.disks.hide(c)
             and not self._is_what_lay_there(c, known)
         ]
         if unseen:
@@ -353,28 +362,10 @@ class OffsetRules(Rule):
         passed = where in self.cuts and where in self.overtaken
         return passed and self.cuts[where][0] <= c[2] < self.log_start.get(where, 0)
 
-    def _lost_in_front(self, event: LostOffset, head: Committed) -> None:
-        """Where a disk was put back, it was all that could tell, where leader epochs do not (docs/guarantees.md)."""
-        where = event.topic_id, event.partition
-        in_front = event.offset + 1 == head.positions.get(event.partition) and event.topic_id == head.topic_id
-        if in_front and not event.told and where in self.put_back:
-            self.unproven[where] = self.put_back[where], event.offset + 1
-
-    def _commits_unproven(self, head: Committed) -> None:
-        """The same, where it was put back and lost between the plan and its commit."""
-        planned = self.planned_at.get(head.plan_id, -1)
-        for where in self.put_back.keys() & {(head.topic_id, p) for p in head.unproven if head.kind == "ingest"}:
-            if planned < self.cuts.get(where, (0, -1))[1]:
-                self.unproven[where] = self.put_back[where], head.positions[where[1]]
-
     def _is_what_lay_there(self, c: Coordinate, known: Set[Coordinate]) -> bool:
         """Sent anew as it was, to the very place where it had been read: nobody can tell the two, nor has to."""
         records = self.ledger.records
         return any(f in known and records[f] == records[c] for f in self.ledger.former.get(c, ()))
-
-    def _hidden_by_a_backup(self, c: Coordinate) -> bool:
-        start, end = self.unproven.get(c[:2], (0, 0))
-        return start <= c[2] < end
 
     def _ids(self, where: Iterable[Coordinate]) -> list[str]:
         return sorted(self.ledger.truths(self.ledger.records[c] for c in where))

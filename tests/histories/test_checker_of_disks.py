@@ -21,7 +21,18 @@ from tests.histories.by_hand import (
     produced,
 )
 from tests.histories.checker import analyse
-from tests.histories.events import Event, Looked, LostOffset, Planned, Read, Rewound, Started, TopicMade, Truncated
+from tests.histories.events import (
+    Event,
+    Looked,
+    LostOffset,
+    Planned,
+    Read,
+    Retained,
+    Rewound,
+    Started,
+    TopicMade,
+    Truncated,
+)
 from tests.histories.history import History
 from tests.histories.interval_events import Backfilled
 from tests.histories.table_events import CatalogSetBack
@@ -164,3 +175,49 @@ def test_what_a_backfill_had_read_on_a_disk_that_was_put_back_another_one_may_le
     told: list[Event] = [*begins, made, disk, *written, *again, Backfilled("run-3", "p3", SCOPE)]
     found = analyse(History(before_quiet(produced(6, WAVE[0]), *told)))
     assert any(a.what.startswith("whole in the log") for a in found) is owes
+
+
+BARE = replace(head(3, 7), run="run-2", kind="rewind", generation=2, skipped=((0, 6, 7),), unproven=(0,))
+OVER: list[Event] = [produced(6, WAVE[0]), LostOffset(T, 0, 6), Rewound("run-2", "offsets", True), BARE]
+ANEW = [Truncated(T, 0, 6, True), produced(6, NEW)]
+
+
+@pytest.mark.parametrize(
+    ("events", "unseen"),
+    [
+        ([*OVER, *ANEW], set()),
+        ([*OVER[:-1], replace(BARE, unproven=()), *ANEW], {6}),
+        ([*OVER, Truncated(T, 0, 6), produced(6, NEW)], {6}),
+        ([*OVER, *ANEW, produced(7, NEW)], {7}),
+        ([*OVER, replace(BARE, sequence=4, kind="maintenance"), *ANEW], set()),
+        ([*OVER, replace(BARE, sequence=4, kind="maintenance", unproven=()), *ANEW], {6}),
+        ([*OVER[:-1], replace(BARE, unproven=()), replace(BARE, sequence=4, kind="maintenance"), *ANEW], {6}),
+        ([*OVER, CatalogSetBack(2), *ANEW], {6}),
+    ],
+    ids=[
+        *("nothing lay there", "something did", "an election cut it off", "beyond the position", "it stays there"),
+        *("it was kept since", "lost when something was kept", "set back to before"),
+    ],
+)
+def test_a_position_in_front_of_which_nothing_lay_when_somebody_went_there_tells_of_no_disk_that_is_put_back(
+    events: list[Event], unseen: set[int]
+) -> None:
+    """Over a record that a broker has lost, by name."""
+    found = analyse(History(before_quiet(*events)))
+    assert {o for a in found if a.what.startswith("never seen") for _, _, o in a.coordinates} == unseen
+
+
+@pytest.mark.parametrize(("log_start", "unseen"), [(6, {6}), (5, {0, 1, 2, 3, 4, 5, 6})])
+def test_where_a_catalog_is_set_back_to_what_retention_has_passed_what_was_written_anew_before_is_not_named(
+    log_start: int, unseen: set[int]
+) -> None:
+    """Though the position that is lost with it was none that retention had passed."""
+    anew = [Truncated(T, 0, 0), *(produced(n, NEW) for n in range(7))]
+    back = replace(head(3, 0), run="run-2", kind="rewind", generation=2)
+    plan = Planned("run-3", "p3", "ingest", 2, 3, T, {0: 0}, ((0, 0, 7),))
+    read = Read("run-3", "p3", T, 0, 0, 7, tuple(range(7)))
+    made = replace(head(4, 7), run="run-3", kind="ingest", generation=2, plan_id="p3")
+    gone = Retained(T, 0, log_start), CatalogSetBack(2)
+    events = before_quiet(*anew, Rewound("run-2", "earliest", True), back, plan, read, made, *gone)
+    found = analyse(History(events))
+    assert {o for a in found if a.what.startswith("never seen") for _, _, o in a.coordinates} == unseen

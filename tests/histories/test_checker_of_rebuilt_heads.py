@@ -75,3 +75,18 @@ def test_what_was_held_where_no_main_shows_it_is_given_up_by_a_rebuilt_head_that
         anew = replace(head(3, 6), run="run-3", kind="rebuilt", generation=2, held=(), skipped=skipped)
         more: list[Event] = [Rewound("run-3", "rebuilt", True), anew, projected(6, 3, 2, "run-3")]
         assert kinds(before_quiet(*more)) == found
+
+
+def test_what_a_rewind_took_back_that_nobody_wrote_down_is_given_up_as_it_was() -> None:
+    """By whoever went over it by name before that; the group shows the head of then."""
+    over = replace(head(3, 7), run="run-2", kind="rewind", generation=2, skipped=((0, 6, 7),))
+    back = replace(head(4, 6), run="run-3", kind="rewind", generation=3)
+    anew = replace(head(5, 7), run="run-4", kind="rebuilt", generation=4)
+    first: list[Event] = [produced(6, NEW), Rewound("run-2", "offsets", True), over, Recorded("run-2", 3, "", {})]
+    then_back: list[Event] = [Rewound("run-3", "offsets", True), back]
+    rebuilt: list[Event] = [Rewound("run-4", "rebuilt", True), anew, projected(7, 5, 4, "run-4")]
+    assert kinds(before_quiet(*first, *then_back, *rebuilt)) == []
+    written: list[Event] = [*then_back, Recorded("run-3", 4, "", {})]
+    assert Kind.UNEXPLAINED_GAP in kinds(before_quiet(*first, *written, *rebuilt))
+    never: list[Event] = [produced(6, NEW), *then_back]
+    assert Kind.UNEXPLAINED_GAP in kinds(before_quiet(*never, *rebuilt))

@@ -21,6 +21,7 @@ from tests.histories.by_hand import (
     kinds,
     planned,
     produced,
+    projected,
     proof_of,
 )
 from tests.histories.checker import analyse
@@ -32,13 +33,16 @@ from tests.histories.events import (
     Planned,
     Published,
     Read,
+    Reset,
     Rewound,
+    Shared,
     Started,
     Truncated,
 )
 from tests.histories.history import History
 from tests.histories.interval_events import Backfilled
 from tests.histories.promotion_events import Replaced
+from tests.histories.tracing import OffTrack, follow
 
 
 @pytest.mark.parametrize(
@@ -141,3 +145,25 @@ def test_of_copies_with_the_same_bytes_one_is_picked_and_the_other_s_words_go_wi
     read = replace(decided(4, "d3"), run="run-5", plan_id="p5")
     told = before_quiet(*sent, *picked, accepts, Read("run-5", "p5", T, 0, 8, 10, (8, 9)), row, read)
     assert any("contradict each other" in a.what for a in analyse(History(told))) is contradicts
+
+
+# a group that another table writes to
+
+
+@pytest.mark.parametrize("between", [(), (Reset(T, 0, None),)])
+@pytest.mark.parametrize("again", [Shared(T, 0, 5, True, 9, 9), Shared(T, 0, 5, True, 9, 8), Reset(T, 0, 4)])
+def test_what_another_table_writes_to_the_group_once_more_is_taken_over_as_it_was(
+    between: tuple[Event, ...], again: Event
+) -> None:
+    """By whoever has looked at it before, and moves the stream on purpose; and nothing else is."""
+    shown = Shared(T, 0, 5, True, 9, 9)
+    made = replace(head(3, 6), run="run-2", kind="rewind", generation=2)
+    begins = Rewound("run-2", "head", True), Started("run-2", "rewind", 9), Looked("run-2", "topic")
+    looks = Looked("run-2", "group")
+    events = before_quiet(shown, *begins, looks, *between, made, again, looks, projected(6, 3, 2, "run-2"))
+    assert (Kind.STALE_WRITER in kinds(events)) is (again != shown)
+    if again != shown:
+        with pytest.raises(OffTrack, match="nobody has taken over"):
+            follow(events)
+    else:
+        follow(events)

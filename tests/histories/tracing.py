@@ -92,8 +92,8 @@ class Trace:
         """Runs to which a broker that they asked has not shown this partition, nor the group's offset of it: it had not
         heard of it, or it was added since. It may be shown to them when they write the group, before what they planned
         is heard of."""
-        self._found: dict[str, Group] = {}
-        """By run, what the group showed when it moved the stream on purpose."""
+        self._found: dict[str, set[Group]] = {}
+        """By run, what the group showed since it had looked, when it moved the stream on purpose."""
 
     def follow(self, events: Iterable[tuple[int, Event]]) -> Counter[str]:
         """Of events with their numbers. Raises `OffTrack` at the first that is no step."""
@@ -198,7 +198,7 @@ class Trace:
         elif before is not None:
             self._moved(new, before, made)
         if not new.plan_id:
-            self._found[new.run] = self._group
+            self._found[new.run] = {m.group for m in self._since(new.run, "group")}
         self._topic_of[new.sequence] = new.topic_id
         self._heads.append(made)
 
@@ -281,7 +281,7 @@ class Trace:
         known = shown[-1] if shown else gone[-1]
         free = [m for m in self._since(event.run, "group") if m.head and projects(m.head, (m.group,))]
         # Whoever moves the stream on purpose takes over what it found: one step in the model.
-        mine = [m for m in self._since(event.run, "group") if self._found.get(event.run) == m.group]
+        mine = [m for m in self._since(event.run, "group") if m.group in self._found.get(event.run, ())]
         self._must(bool(free or mine), "the group is written over what nobody has taken over")
         self._group = Group(offset, (known.table, event.generation, event.sequence))
         self._did("project")

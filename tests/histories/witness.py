@@ -215,11 +215,11 @@ class Witness:
     def _unproven(self, head: Any) -> tuple[int, ...]:
         if head.topic_id != self._log.topic_id:
             return ()
-        if head.kind is HeadKind.INGEST:
+        if head.kind is not HeadKind.REBUILT:
             lost = {p: at for p, at in head.positions.items() if self._is_lost(p, at.next_offset - 1)}
             return tuple(p for p, at in lost.items() if not self._told(p, at))
         alone = self._tables.expired >= len(self._tables.snapshots) - 1
-        if head.kind is not HeadKind.REBUILT or not alone:
+        if not alone:
             return ()
         left = self._tables.left
         stood = {} if left is None or left.topic_id != head.topic_id else left.positions

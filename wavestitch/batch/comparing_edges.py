@@ -23,7 +23,8 @@ from wavestitch.batch.deployment import Deployment, plain_name
 from wavestitch.batch.deployment_edges import DeploymentEdges, ReadUnits
 from wavestitch.batch.landing_facts import reader_stops
 from wavestitch.batch.publishes_nothing import PinnedTables, PublishesNothing
-from wavestitch.batch.work_folder import LOCK, VERIFYING
+from wavestitch.batch.work_folder import LOCK, VERIFYING, kept_row
+from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held import HeldChunk, HeldLook, PublishedWaveform
@@ -55,7 +56,7 @@ class TableSnapshot:
         self._rows, self.head = found
 
     def heads(self) -> list[Head]:
-        return [h for h in self._tables.heads() if h.sequence <= self.head.sequence]
+        return self._rows.heads()
 
     def rows_from(self, ranges: Sequence[OffsetRange], topic_id: str) -> Iterator[tuple[str, Sequence[RowPiece]]]:
         return self._rows.rows_from(ranges, topic_id)
@@ -76,7 +77,7 @@ class TableSnapshot:
 class PinnedStreamTables(PinnedTables, StreamTables):
     """The stream's tables as a batch of a verification sees them. What it stitches is staged in the batch's folder."""
 
-    def __init__(self, settings: CatalogSettings, stream: str, *, pinned: Head) -> None:
+    def __init__(self, settings: CatalogSettings, stream: str, *, pinned: Sequence[Head]) -> None:
         super().__init__(settings, stream)
         self.pinned = pinned
 
@@ -118,7 +119,10 @@ class VerifyingEdges(PublishesNothing, DeploymentEdges):
 
     @cached_property
     def tables(self) -> StreamTables:
-        return PinnedStreamTables(self.deployment.catalog_settings(), self.name, pinned=self.snapshot.head)
+        return PinnedStreamTables(self.deployment.catalog_settings(), self.name, pinned=self.snapshot.heads())
+
+    def kept(self, decision: str) -> BatchRow | None:
+        return kept_row(self._landing, self.name, decision)
 
     def reader_stops(self) -> list[ReaderStop]:
         return reader_stops(self._landing, self.name)

@@ -71,15 +71,16 @@ class ComparingEdges(Edges, Protocol):
 
 
 class PinnedTables:
-    """Over the tables of a stream: the head is this one for ever, and nothing is published or held."""
+    """Over the tables of a stream: the head is the first of these for ever, and nothing is published or held. `pinned`:
+    that one and those before it, newest first: some may stand in no history yet."""
 
-    pinned: Head
+    pinned: Sequence[Head]
 
     def head(self) -> Head | None:
-        return self.pinned
+        return self.pinned[0]
 
     def heads(self) -> list[Head]:
-        return [self.pinned]
+        return list(self.pinned)
 
     def published(self, ids: Collection[str], *, of: int | None = None) -> dict[str, PublishedWaveform]:
         return {}

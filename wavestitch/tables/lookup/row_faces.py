@@ -19,9 +19,11 @@ from pyiceberg.table import Table
 from wavestitch.contracts.held import PublishedWaveform
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.position import Head
 from wavestitch.contracts.row_face import RowFace, RowPiece, face_of
 from wavestitch.contracts.rows import PUBLISHED_DOCS
 from wavestitch.contracts.sample_types import came_exactly, sent_bytes
+from wavestitch.tables.history.heads import heads_of
 from wavestitch.tables.lookup.file_scans import deleted_rows, files_to_read, read_file, some_at_once, stream_file
 from wavestitch.tables.lookup.id_index import IdIndex
 from wavestitch.tables.lookup.published_lookup import find_published
@@ -38,6 +40,10 @@ class PinnedRows:
 
     table: Table
     index: IdIndex | None
+
+    def heads(self) -> list[Head]:
+        """Its own and those before it that are left, newest first."""
+        return list(heads_of(self.table))
 
     def rows_from(self, ranges: Sequence[OffsetRange], topic_id: str) -> Iterator[tuple[str, Pieces]]:
         return rows_from(self.table, ranges, topic_id)

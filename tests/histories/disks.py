@@ -1,0 +1,71 @@
+"""Disks that were put back from a backup, so that leader epochs and offsets come again: what of them nothing tells any
+more (docs/guarantees.md). Excuses what is never seen; judges nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.histories.events import Committed, Coordinate, LostOffset, Truncated
+
+Where = tuple[str, int]
+"""A partition."""
+
+
+class Disks:
+    """`put_back`: by partition, from where on its disk was, until it is cut off after a head has looked at that.
+    `unproven`: of which the batch in front of the position is lost, and up to where that is, until another one lies
+    there. `bare`: by partition, the position of a head in front of which nothing lay when it was made."""
+
+    def __init__(self) -> None:
+        self.put_back: dict[Where, int] = {}
+        self.unproven: dict[Where, tuple[int, int]] = {}
+        self.bare: dict[Where, int] = {}
+
+    def hide(self, c: Coordinate) -> bool:
+        start, end = self.unproven.get(c[:2], (0, 0))
+        return start <= c[2] < end
+
+    def cut(self, event: Truncated, *, looked_at: bool) -> None:
+        """`looked_at`: by a head, since it was cut off before."""
+        where = event.topic_id, event.partition
+        if looked_at:
+            self.put_back.pop(where, None)
+        if event.backup:
+            self.put_back[where] = min(event.end, self.put_back.get(where, event.end))
+        if where in self.unproven:
+            # Beyond there the batch in front of the position is one that was written anew, which tells.
+            self.unproven[where] = self.unproven[where][0], min(event.end, self.unproven[where][1])
+        if event.backup and event.end < self.bare.get(where, 0):
+            self.unproven[where] = event.end, self.bare[where]
+
+    def lost(self, event: LostOffset, head: Committed) -> None:
+        """Where a disk was put back, it was all that could tell, where leader epochs do not."""
+        where = event.topic_id, event.partition
+        in_front = event.offset + 1 == head.positions.get(event.partition) and event.topic_id == head.topic_id
+        if in_front and not event.told and where in self.put_back:
+            self._nothing_tells(where, head)
+
+    def committed(self, before: Committed | None, head: Committed, *, planned: int, cuts: Mapping[Where, int]) -> None:
+        """The same, where it was put back and lost between the plan and its commit, or is put back only then; and where
+        no head of before is left. `planned`: when; `cuts`: since when partitions were cut off."""
+        unproven = {(head.topic_id, p) for p in head.unproven}
+        if head.kind == "rebuilt":
+            for where in self.put_back.keys() & unproven:
+                self._nothing_tells(where, head)
+            self.bare = {}
+            return
+        for where in self.put_back.keys() & unproven if head.kind == "ingest" else ():
+            if planned < cuts.get(where, -1):
+                self._nothing_tells(where, head)
+        stood = before.positions if before is not None and before.topic_id == head.topic_id else {}
+        moved = {at for at in unproven if at in self.bare or stood.get(at[1]) != head.positions[at[1]]}
+        # Where the position stays, what was kept of it before stays, too.
+        self.bare = {at: head.positions[at[1]] for at in moved}
+
+    def set_back(self, stands: Mapping[int, int]) -> None:
+        """To a head that stands there: one that stood before what is lost has a batch in front of it that tells."""
+        self.unproven = {at: r for at, r in self.unproven.items() if stands.get(at[1], r[1]) >= r[1]}
+        self.bare = {at: end for at, end in self.bare.items() if stands.get(at[1]) == end}
+
+    def _nothing_tells(self, where: Where, head: Committed) -> None:
+        self.unproven[where] = self.put_back[where], head.positions[where[1]]
