@@ -12,7 +12,7 @@ from itertools import permutations
 from tests.domain.oracle import Piece, Truth
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Committed, Coordinate, Event, Held, Produced, Published, Quiet, ReadBack
+from tests.histories.events import Abandoned, Committed, Coordinate, Event, Held, Produced, Published, Quiet, ReadBack
 from tests.histories.ledger import Identity
 from tests.histories.promotion_events import Replaced
 
@@ -21,6 +21,8 @@ class RowRules(Rule):
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self._misread: set[str] = set()
+        self._given_up: set[str] = set()
+        """Of which somebody has given up a decision before it was committed."""
         self._replaced: dict[str, set[Identity]] = {}
         """Of rows that a head takes out, by waveform, what they were made of."""
 
@@ -45,6 +47,8 @@ class RowRules(Rule):
                 self._held(event)
             case ReadBack():
                 self._read_back(event)
+            case Abandoned() if (plan := self.ledger.plans.get(event.plan_id)) is not None:
+                self._given_up |= set(plan.ids)
             case Quiet():
                 self._held_for_ever(event)
 
@@ -192,6 +196,8 @@ class RowRules(Rule):
                 continue  # what somebody has deleted stays away, unless it is read again
             if self.ledger.blocked(waveform_id) or self.ledger.discarded(waveform_id):
                 continue  # somebody has to decide, or has
+            if waveform_id in self._given_up:
+                continue  # nobody takes up again what waits no longer, but who decides about it
             if truth.publishable and seen is not None and seen.publishable:
                 self.case.say(Kind.LOST, "whole and sound, and never published", [waveform_id])
 

@@ -212,7 +212,7 @@ def test_where_a_catalog_is_set_back_to_what_retention_has_passed_what_was_writt
     log_start: int, unseen: set[int]
 ) -> None:
     """Though the position that is lost with it was none that retention had passed."""
-    anew = [Truncated(T, 0, 0), *(produced(n, NEW) for n in range(7))]
+    anew: list[Event] = [Truncated(T, 0, 0), *(produced(n, NEW) for n in range(7))]
     back = replace(head(3, 0), run="run-2", kind="rewind", generation=2)
     plan = Planned("run-3", "p3", "ingest", 2, 3, T, {0: 0}, ((0, 0, 7),))
     read = Read("run-3", "p3", T, 0, 0, 7, tuple(range(7)))

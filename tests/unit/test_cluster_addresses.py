@@ -129,7 +129,7 @@ def test_a_broker_that_is_only_slow_is_asked_again_with_more_time(peers: Any, mo
 def test_a_host_s_name_that_is_none_is_told_in_a_sentence(host: str, peers: Any) -> None:
     peer = peers({_METADATA: brokers(host, 9092)})
     for bootstrap in (peer.address, f"{host or '.'}:9092"):
-        with RawLog(KafkaSettings(bootstrap), "waves", deadline=0.2) as raw, pytest.raises(Disconnected, match=NONE):
+        with RawLog(KafkaSettings(bootstrap), "waves", deadline=1) as raw, pytest.raises(Disconnected, match=NONE):
             raw.fetch(Partition(0), Offset(0), most_bytes=100)
 
 

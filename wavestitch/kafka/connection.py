@@ -33,6 +33,10 @@ class Disconnected(Transient):
     """The broker cannot be reached, or went away, or did not answer in time."""
 
 
+class OutOfTime(Disconnected):
+    """The deadline came before the answer: of a broker that was asked late it says nothing."""
+
+
 class Connection:
     """A connection to `host:port`, logged in. Raises `Disconnected`, or `Terminal` where the login is refused."""
 
@@ -141,7 +145,8 @@ class Connection:
             yield
         except (OSError, ProtocolError, ValueError, struct.error) as error:
             self.close()
-            raise Disconnected(
+            kind = OutOfTime if isinstance(error, TimeoutError) else Disconnected
+            raise kind(
                 f"the broker at {self.where} gave no answer: {error or type(error).__name__}; try again"
             ) from None
         except (LookupError, TypeError, AssertionError):
