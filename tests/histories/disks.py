@@ -39,33 +39,29 @@ class Disks:
             self.unproven[where] = event.end, self.bare[where]
 
     def lost(self, event: LostOffset, head: Committed) -> None:
-        """Where a disk was put back, it was all that could tell, where leader epochs do not."""
+        """Where a disk was put back, it was all that could tell, but for leader epochs, which may be those of then."""
         where = event.topic_id, event.partition
         in_front = event.offset + 1 == head.positions.get(event.partition) and event.topic_id == head.topic_id
-        if in_front and not event.told and where in self.put_back:
-            self._nothing_tells(where, head)
+        if in_front and where in self.put_back:
+            self._nothing_tells(where, event.offset + 1 if event.told is None else event.told)
 
     def committed(self, before: Committed | None, head: Committed, *, planned: int, cuts: Mapping[Where, int]) -> None:
         """The same, where it was put back and lost between the plan and its commit, or is put back only then; and where
         no head of before is left. `planned`: when; `cuts`: since when partitions were cut off."""
-        unproven = {(head.topic_id, p) for p in head.unproven}
-        if head.kind == "rebuilt":
-            for where in self.put_back.keys() & unproven:
-                self._nothing_tells(where, head)
-            self.bare = {}
-            return
-        for where in self.put_back.keys() & unproven if head.kind == "ingest" else ():
-            if planned < cuts.get(where, -1):
-                self._nothing_tells(where, head)
+        ends = {(head.topic_id, p): end for p, end in head.unproven}
+        for where in self.put_back.keys() & ends:
+            if head.kind == "rebuilt" or (head.kind == "ingest" and planned < cuts.get(where, -1)):
+                self._nothing_tells(where, ends[where])
         stood = before.positions if before is not None and before.topic_id == head.topic_id else {}
-        moved = {at for at in unproven if at in self.bare or stood.get(at[1]) != head.positions[at[1]]}
         # Where the position stays, what was kept of it before stays, too.
-        self.bare = {at: head.positions[at[1]] for at in moved}
+        moved = {at for at in ends if at in self.bare or stood.get(at[1]) != head.positions[at[1]]}
+        lasts = {at: head.positions[at[1]] for at in moved if head.kind != "rebuilt"}
+        self.bare = {at: last for at, last in lasts.items() if ends[at] == last}
 
     def set_back(self, stands: Mapping[int, int]) -> None:
         """To a head that stands there: one that stood before what is lost has a batch in front of it that tells."""
         self.unproven = {at: r for at, r in self.unproven.items() if stands.get(at[1], r[1]) >= r[1]}
         self.bare = {at: end for at, end in self.bare.items() if stands.get(at[1]) == end}
 
-    def _nothing_tells(self, where: Where, head: Committed) -> None:
-        self.unproven[where] = self.put_back[where], head.positions[where[1]]
+    def _nothing_tells(self, where: Where, end: int) -> None:
+        self.unproven[where] = self.put_back[where], end

@@ -79,13 +79,13 @@ class Truncated:
 
 @dataclass(frozen=True, slots=True)
 class LostOffset:
-    """The log covers this offset still, and a cleaner or a broken broker has taken what lay there. `told`: the leader
-    epoch of the newest head's position says that the log was cut off before that."""
+    """The log covers this offset still, and a cleaner or a broken broker has taken what lay there. `told`: where
+    the leader epoch of the newest head's position says that the log was cut off before that."""
 
     topic_id: str
     partition: int
     offset: int
-    told: bool = False
+    told: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +217,10 @@ class Committed:
     skipped: tuple[tuple[int, int, int], ...]
     held: tuple[str, ...] | None = None
     note: str = ""
-    unproven: tuple[int, ...] = ()
-    """Partitions of which nothing tells whether the log in front of the position is the one that was read, nor does the
-    leader epoch: those where what lay there is lost; where no head was left, those of which another tool kept none."""
+    unproven: tuple[tuple[int, int], ...] = ()
+    """Partitions of which no batch tells whether the log in front of the position is the one that was read: those where
+    what lay there is lost; where no head was left, those of which another tool kept none. With the place where the
+    leader epoch says that it was cut off, or the position where it does not."""
 
 
 @dataclass(frozen=True, slots=True)

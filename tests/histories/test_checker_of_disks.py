@@ -53,7 +53,7 @@ GONE = LostOffset(T, 0, 5)
 
 MADE_ANEW = (
     Rewound("run-2", "rebuilt", True),
-    replace(head(4, 6), run="run-2", kind="rebuilt", generation=2, unproven=(0,)),
+    replace(head(4, 6), run="run-2", kind="rebuilt", generation=2, unproven=((0, 6),)),
 )
 
 
@@ -69,7 +69,8 @@ READ_ANEW = (
 @pytest.mark.parametrize(
     ("events", "unseen"),
     [
-        ([*PUT_BACK, replace(GONE, told=True)], {5}),
+        ([*PUT_BACK, replace(GONE, told=5)], {5}),
+        ([Truncated(T, 0, 4, True), produced(4, NEW), produced(5, NEW), replace(GONE, told=5)], {5}),
         ([*PUT_BACK, GONE, Truncated(T, 0, 5), produced(5, NEW)], {5}),
         ([Truncated(T, 0, 4, True), produced(4, NEW), produced(5, NEW), GONE, *PUT_BACK], {5}),
         ([Truncated(T, 0, 4, True), produced(4, NEW), produced(5, NEW), GONE, Truncated(T, 0, 5)], set()),
@@ -89,13 +90,28 @@ READ_ANEW = (
         ([TopicMade("topic-2"), *(replace(e, topic_id="topic-2") for e in (*PUT_BACK, GONE))], {5}),
         ([*PUT_BACK, *MADE_ANEW], set()),
         ([*PUT_BACK, MADE_ANEW[0], replace(MADE_ANEW[1], unproven=())], {5}),
+        ([*PUT_BACK, MADE_ANEW[0], replace(MADE_ANEW[1], unproven=((0, 5),))], {5}),
+        (
+            [
+                *(Truncated(T, 0, 4, True), produced(4, NEW), produced(5, NEW)),
+                *(MADE_ANEW[0], replace(MADE_ANEW[1], unproven=((0, 5),))),
+            ],
+            {5},
+        ),
         ([Truncated(T, 0, 5), produced(5, NEW), *MADE_ANEW], {5}),
         ([*MADE_ANEW, *PUT_BACK], {5}),
         ([*PUT_BACK, *MADE_ANEW, Truncated(T, 0, 5), produced(5, NEW)], {5}),
         ([*PUT_BACK, produced(6, NEW), *MADE_ANEW], {6}),
     ],
     ids=[
-        *("leader epochs tell", "cut off since", "put back since", "what of it was not cut off since"),
+        *("leader epochs tell", "they tell a later place", "cut off since", "put back since"),
+        "what of it was not cut off since",
+            "leader epochs tell",
+            "they tell a later place",
+            "cut off since",
+            "put back since",
+            "what of it was not cut off since",
+        ),
         *(
             "lost before",
             "read anew, and cut off since",
@@ -107,6 +123,8 @@ READ_ANEW = (
         *(
             "a head made anew",
             "one that tells",
+            "leader epochs tell of it",
+            "and they tell a later place",
             "cut off, and not put back",
             "put back since",
             "anew, and cut off since",
@@ -123,15 +141,16 @@ def test_what_else_tells_that_a_disk_was_put_back_leaves_no_excuse(events: list[
 @pytest.mark.parametrize(
     ("backup", "unproven", "planned_after", "unseen"),
     [
-        (True, (0,), False, set()),
+        (True, ((0, 8),), False, set()),
+        (True, ((0, 7),), False, {7}),
         (True, (), False, {6, 7}),
-        (False, (0,), False, {6, 7}),
-        (True, (0,), True, {6, 7}),
+        (False, ((0, 8),), False, {6, 7}),
+        (True, ((0, 8),), True, {6, 7}),
     ],
-    ids=["nothing tells", "the leader epoch does", "an election cut it off", "planned on what is there"],
+    ids=["nothing tells", "of a later place", "something does", "an election cut it off", "planned on what is there"],
 )
 def test_of_an_ingest_that_was_planned_before_the_disk_was_put_back_the_record_in_front_may_be_lost_when_it_commits(
-    backup: bool, unproven: tuple[int, ...], planned_after: bool, unseen: set[int]
+    backup: bool, unproven: tuple[tuple[int, int], ...], planned_after: bool, unseen: set[int]
 ) -> None:
     plan = planned("p3", ranges=((0, 6, 8),))
     read = Read("run-1", "p3", T, 0, 6, 8, (6, 7), (6, 7))
@@ -177,7 +196,7 @@ def test_what_a_backfill_had_read_on_a_disk_that_was_put_back_another_one_may_le
     assert any(a.what.startswith("whole in the log") for a in found) is owes
 
 
-BARE = replace(head(3, 7), run="run-2", kind="rewind", generation=2, skipped=((0, 6, 7),), unproven=(0,))
+BARE = replace(head(3, 7), run="run-2", kind="rewind", generation=2, skipped=((0, 6, 7),), unproven=((0, 7),))
 OVER: list[Event] = [produced(6, WAVE[0]), LostOffset(T, 0, 6), Rewound("run-2", "offsets", True), BARE]
 ANEW = [Truncated(T, 0, 6, True), produced(6, NEW)]
 

@@ -121,7 +121,7 @@ class Witness:
     def _lost(self, partition: int, offset: int) -> None:
         p = Partition(partition)
         stands = self._tables.snapshots[-1].positions.get(p) if self._tables.snapshots else None
-        told = stands is not None and self._told(p, stands)
+        told = None if stands is None else self._told(p, stands)
         self.history.append(LostOffset(self._log.topic_id, partition, offset, told))
 
     def _loaded(self, strange: list[Any]) -> None:
@@ -212,30 +212,30 @@ class Witness:
             )
         )
 
-    def _unproven(self, head: Any) -> tuple[int, ...]:
+    def _unproven(self, head: Any) -> tuple[tuple[int, int], ...]:
         if head.topic_id != self._log.topic_id:
             return ()
         if head.kind is not HeadKind.REBUILT:
-            lost = {p: at for p, at in head.positions.items() if self._is_lost(p, at.next_offset - 1)}
-            return tuple(p for p, at in lost.items() if not self._told(p, at))
-        alone = self._tables.expired >= len(self._tables.snapshots) - 1
-        if not alone:
+            bare = {p: at for p, at in head.positions.items() if self._is_lost(p, at.next_offset - 1)}
+        elif self._tables.expired >= len(self._tables.snapshots) - 1:
+            left = self._tables.left
+            stood = {} if left is None or left.topic_id != head.topic_id else left.positions
+            kept = {p: at.next_offset for p, at in stood.items() if at.last_batch is not None}
+            bare = {p: at for p, at in head.positions.items() if kept.get(p, -1) < at.next_offset}
+        else:
             return ()
-        left = self._tables.left
-        stood = {} if left is None or left.topic_id != head.topic_id else left.positions
-        kept = {p: at.next_offset for p, at in stood.items() if at.last_batch is not None}
-        alike = {p: at for p, at in head.positions.items() if kept.get(p, -1) < at.next_offset}
-        return tuple(p for p, at in alike.items() if not self._told(p, at))
+        ends = {p: self._told(p, at) for p, at in bare.items()}
+        return tuple((p, at.next_offset if (end := ends[p]) is None else end) for p, at in bare.items())
 
     def _is_lost(self, p: Partition, offset: int) -> bool:
         here = self._log.partitions[p]
         return 0 <= offset < here.end and here.seen[offset] is Visibility.GONE
 
-    def _told(self, p: Partition, at: Any) -> bool:
-        """Whether the leader epoch of a position says that the log was cut off before that."""
+    def _told(self, p: Partition, at: Any) -> int | None:
+        """Where the leader epoch of a position says that the log was cut off before that."""
         here = self._log.partitions[p]
-        known = at.leader_epoch not in (None, here.epoch)
-        return known and here.end_of_epoch(at.leader_epoch) < at.next_offset
+        end = None if at.leader_epoch in (None, here.epoch) else here.end_of_epoch(at.leader_epoch)
+        return end if end is not None and end < at.next_offset else None
 
     def _without(self, head: Any) -> None:
         """Where anything was ever taken out: what is not there of what maintenance has seen."""
