@@ -106,12 +106,6 @@ READ_ANEW = (
     ids=[
         *("leader epochs tell", "they tell a later place", "cut off since", "put back since"),
         "what of it was not cut off since",
-            "leader epochs tell",
-            "they tell a later place",
-            "cut off since",
-            "put back since",
-            "what of it was not cut off since",
-        ),
         *(
             "lost before",
             "read anew, and cut off since",
