@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import backfill, held_decision, history, links, reconciled_head, steps, survey
+from wavestitch.batch import backfill, held_decision, history, links, located, reconciled_head, steps, survey
 
 
 @shows(Kind.LOST, since=100)
@@ -76,3 +76,15 @@ def a_partition_of_the_head_that_a_broker_does_not_show_yet_is_left_out(patch: P
 @shows(Kind.UNBOUNDED_END, since=21811, swarm=True)
 def what_lies_across_the_cuts_of_a_backfill_is_read_on_a_topic_made_in_the_others_place(patch: Patch) -> None:
     patch.setattr(links, "_refuse_other_view", lambda *_: None)
+
+
+@shows(Kind.LOST, since=45043, swarm=True)
+def what_was_noted_behind_the_end_of_a_log_that_was_put_back_is_believed(patch: Patch) -> None:
+    """In the leader epoch that it goes on in: what is written there anew is not looked at."""
+    real = located.find_cuts_since
+
+    def wrong(topic: str, read: Any, ends: Any, log: Any) -> Any:
+        goes_on = {p: at.leader_epoch for p, at in ends.items()}
+        return {(p, e): cut for (p, e), cut in real(topic, read, ends, log).items() if e != goes_on[p]}
+
+    patch.setattr(located, "find_cuts_since", wrong)

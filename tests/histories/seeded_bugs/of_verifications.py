@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
+from wavestitch.batch.publishes_nothing import PinnedTables
 from wavestitch.contracts import verification
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.row_face import RowFace
@@ -71,3 +72,9 @@ def one_discarded_chunk_makes_its_waveform_discarded(patch: Patch) -> None:
         return real(waveform_id, replace(held, reasons=some))
 
     patch.setattr(verification, "_as_held", wrong)
+
+
+@shows(Kind.UNTRUE, since=54875, swarm=True)
+def who_verifies_knows_no_head_but_the_newest(patch: Patch) -> None:
+    """What stands in no history yet, as its batch was killed right after the commit, nobody has read then."""
+    patch.setattr(PinnedTables, "heads", lambda self: list(self.pinned[:1]))
