@@ -400,3 +400,20 @@ def test_what_a_backfill_had_noted_ahead_of_the_ingest_is_not_believed_where_the
         bench.log.restart(P0)
     backfill(bench, ARCHIVE, days(1, 2))
     assert {f"new{n}" for n in range(more)} <= published(bench)
+
+
+def test_nothing_is_believed_behind_the_place_from_which_a_position_is_on_another_log() -> None:
+    """A backfill had read there in a later epoch than the position is of; behind the backup that comes again."""
+    bench = Bench(FakeLog("waves", 1))
+    for n in range(5):
+        send(bench, f"old{n}", day=9)
+    rig.ingest(bench)
+    bench.log.restart(P0)
+    for n in range(5, 10):
+        send(bench, f"old{n}", day=5)
+    backfill(bench, ARCHIVE, days(5, 6))
+    bench.log.put_back(P0, Offset(3), 0)
+    for n in range(3, 12):
+        send(bench, f"new{n}", day=1)
+    assert backfill(bench, ARCHIVE, days(1, 2)).lost == ()
+    assert {f"new{n}" for n in range(3, 12)} <= published(bench)

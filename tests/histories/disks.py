@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.histories.events import Committed, Coordinate, LostOffset, Truncated
+from tests.histories.events import Committed, Coordinate, LostOffset, Planned, Truncated
 
 Where = tuple[str, int]
 """A partition."""
@@ -57,6 +57,13 @@ class Disks:
         moved = {at for at in ends if at in self.bare or stood.get(at[1]) != head.positions[at[1]]}
         lasts = {at: head.positions[at[1]] for at in moved if head.kind != "rebuilt"}
         self.bare = {at: last for at, last in lasts.items() if ends[at] == last}
+
+    def planned(self, plan: Planned) -> None:
+        """An ingest goes on from there, though leader epochs tell by now that it was cut off: that is no excuse."""
+        for p, place in plan.told if plan.kind == "ingest" else ():
+            start, end = self.unproven.get((plan.topic_id, p), (0, 0))
+            if place < end and any(q == p for q, _, _ in plan.ranges):
+                self.unproven[plan.topic_id, p] = start, place
 
     def set_back(self, stands: Mapping[int, int]) -> None:
         """To a head that stands there: one that stood before what is lost has a batch in front of it that tells."""

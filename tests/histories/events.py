@@ -5,7 +5,7 @@ Frozen values of plain types, which say what was done, never what it means; `his
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.histories.approval_events import Approved, Declared, Shown
 from tests.histories.interval_events import Backfilled
@@ -144,6 +144,12 @@ class Planned:
     """The batches of its backfill that come before it."""
     most_bytes: int | None = None
     """That it may read; None where nobody says."""
+    epochs: dict[int, int] = field(default_factory=dict)
+    """By partition, the leader epoch then."""
+    epoch_ends: tuple[tuple[int, int, int], ...] = ()
+    """Of a backfill's first: partition, leader epoch, and where the broker says that this ends."""
+    told: tuple[tuple[int, int], ...] = ()
+    """Partitions, and where the leader epoch of the position says that the log was cut off before that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from tests.histories.events import Committed, Coordinate, Event, Held, Looked, P
 from tests.histories.interval_events import Backfilled
 from tests.histories.ledger import BLOCKS
 from tests.histories.promotion_events import GateSays, Replaced
+from tests.histories.table_events import HistoryLost
 
 _DECIDES = {*BLOCKS, "discarded"}
 _LOOKS_BACK_MS = 7 * 86400 * 1000
@@ -23,9 +24,10 @@ Where = tuple[str, int]
 
 
 class Noted(NamedTuple):
-    """Offsets `[start, end)` that a batch of this generation has read."""
+    """Offsets `[start, end)` that a batch of this generation has read, which was planned in this leader epoch."""
 
     generation: int
+    epoch: int
     start: int
     end: int
 
@@ -38,8 +40,8 @@ class IntervalRules(Rule):
     `there`: by the first plan of a backfill, what its run had seen so; `refused`: what the gate has refused since;
     `stood`: by the same, what stood for somebody's decision, or was let go by one, at any time since: its batches may
     have left it out, whatever was decided afterwards. `ever`: what ever did. `noted`: by partition, what batches have
-    read that moved no position, with the generation; `written_over`: what of it lay on a disk that was put back since.
-    """
+    read that moved no position; `written_over`: what of it lay on a disk that was put back since; `reach`: how far any
+    batch has read, by partition and leader epoch, as the history knows."""
 
     hears = (Looked,)
 
@@ -53,6 +55,7 @@ class IntervalRules(Rule):
         self.ever: set[str] = set()
         self.noted: dict[Where, list[Noted]] = defaultdict(list)
         self.written_over: dict[Where, list[Noted]] = defaultdict(list)
+        self.reach: dict[tuple[Where, int], int] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -77,9 +80,14 @@ class IntervalRules(Rule):
             case GateSays(refuses=True):
                 for refused in self.refused.values():
                     refused.add(event.id)
-            case Committed() if event.plan_id in self.ledger.plans and event.kind != "ingest":
-                for p, start, end in self.ledger.plans[event.plan_id].ranges:
-                    self.noted[event.topic_id, p].append(Noted(event.generation, start, end))
+            case Committed() if (plan := self.ledger.plans.get(event.plan_id)) is not None:
+                for p, start, end in plan.ranges:
+                    where, epoch = (event.topic_id, p), plan.epochs.get(p, 0)
+                    self.reach[where, epoch] = max(end, self.reach.get((where, epoch), 0))
+                    if event.kind != "ingest":
+                        self.noted[where].append(Noted(event.generation, epoch, start, end))
+            case HistoryLost():
+                self.reach = {}
             case Truncated():
                 where = event.topic_id, event.partition
                 if event.backup:
@@ -95,11 +103,13 @@ class IntervalRules(Rule):
         """What another batch had read ahead of the ingest, in this generation, of a disk that was put back, and the log
         covers again: leader epochs do not tell that it was written anew (docs/guarantees.md)."""
         found: set[Coordinate] = set()
+        ends = {(p, epoch): end for p, epoch, end in plan.epoch_ends}
         for (topic_id, p), noted in self.written_over.items():
-            end = max((c[2] + 1 for c in self.ledger.records if c[:2] == (topic_id, p)), default=0)
-            covered = [n for n in noted if n.generation == plan.generation and n.end <= end]
-            beyond = [range(max(n.start, plan.positions.get(p, 0)), n.end) for n in covered]
-            found |= {(topic_id, p, offset) for offsets in beyond for offset in offsets}
+            goes = max((c[2] + 1 for c in self.ledger.records if c[:2] == (topic_id, p)), default=0)
+            for n in noted:
+                reach = self.reach.get(((topic_id, p), n.epoch), n.end)
+                if n.generation == plan.generation and reach <= ends.get((p, n.epoch), goes):
+                    found |= {(topic_id, p, o) for o in range(max(n.start, plan.positions.get(p, 0)), n.end)}
         return found
 
     def _published(self, event: Backfilled) -> None:

@@ -78,6 +78,7 @@ class OffsetRules(Rule):
                 self._names_truly(before, event)
             case Planned():
                 self.planned_at[event.plan_id] = self.case.at
+                self.disks.planned(event)
             case Truncated():
                 self._cut(event)
             case LostOffset() if before is not None:

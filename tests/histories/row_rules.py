@@ -22,7 +22,7 @@ class RowRules(Rule):
         super().__init__(case)
         self._misread: set[str] = set()
         self._given_up: set[str] = set()
-        """Of which somebody has given up a decision before it was committed."""
+        """Of which somebody has given up a decision before it was committed, and nothing was decided since."""
         self._replaced: dict[str, set[Identity]] = {}
         """Of rows that a head takes out, by waveform, what they were made of."""
 
@@ -45,6 +45,7 @@ class RowRules(Rule):
                 self._replaced = {}
             case Held():
                 self._held(event)
+                self._given_up.discard(event.id or "")
             case ReadBack():
                 self._read_back(event)
             case Abandoned() if (plan := self.ledger.plans.get(event.plan_id)) is not None:

@@ -371,13 +371,23 @@ def test_what_was_cut_off_is_owed_by_who_read_it_and_commits_and_by_nobody_who_r
 
 
 @pytest.mark.parametrize(
-    ("ids", "given_up", "found"), [(("w1",), True, []), (("w2",), True, ["w1"]), (("w1",), False, ["w1"])]
+    ("ids", "more", "found"),
+    [
+        (("w1",), [Abandoned("p2")], []),
+        (("w2",), [Abandoned("p2")], ["w1"]),
+        (("w1",), [], ["w1"]),
+        (("w1",), [Abandoned("p2"), held(2, WAVE[2], "d3", "open")], ["w1"]),
+    ],
+    ids=["given up", "another one", "not given up", "and decided on since"],
 )
 def test_what_is_whole_and_held_is_owed_by_nobody_where_somebody_gave_up_the_decision_about_it(
-    ids: tuple[str, ...], given_up: bool, found: list[str]
+    ids: tuple[str, ...], more: list[Event], found: list[str]
 ) -> None:
     """It was restored when it waited no longer: no ingest takes it up again."""
     plan = Planned("run-2", "p2", "held", 1, 2, T, {0: 6}, (), "redrive", ids)
-    events = then(parked("open"), plan, *([Abandoned("p2")] if given_up else []))
-    lost = [a for a in analyse(History(events)) if a.what == "whole and sound, and never published"]
+    lost = [
+        a
+        for a in analyse(History(then(parked("open"), plan, *more)))
+        if a.what == "whole and sound, and never published"
+    ]
     assert [i for a in lost for i in a.ids] == found

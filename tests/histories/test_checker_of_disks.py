@@ -158,6 +158,7 @@ def test_of_an_ingest_that_was_planned_before_the_disk_was_put_back_the_record_i
 SCOPE = (NOW * 10**6, (NOW + 1) * 10**6)
 FIRST = planned("p2", run="run-2", kind="backfill", ranges=((0, 6, 7),))
 NEXT = planned("p3", run="run-3", kind="backfill", base_sequence=3, scope=SCOPE)
+OF_EPOCH_1 = replace(NEXT, epoch_ends=((0, 1, 8),))
 DISK = Truncated(T, 0, 6, True)
 
 
@@ -172,10 +173,14 @@ DISK = Truncated(T, 0, 6, True)
         (replace(FIRST, ranges=((0, 6, 9),)), DISK, [NEW], NEXT, True),
         (replace(FIRST, ranges=((0, 6, 9),)), DISK, [NEW, WAVE[0], WAVE[1]], NEXT, False),
         (replace(FIRST, kind="ingest"), DISK, [NEW], NEXT, True),
+        (replace(FIRST, epochs={0: 1}), DISK, [NEW], replace(NEXT, epoch_ends=((0, 1, 7),)), False),
+        (replace(FIRST, epochs={0: 1}), DISK, [NEW], replace(NEXT, epoch_ends=((0, 1, 6), (0, 2, 7))), True),
+        (replace(FIRST, epochs={0: 1}, ranges=((0, 6, 7), (0, 8, 9))), *(DISK, [NEW, NEW, NEW]), OF_EPOCH_1, True),
     ],
     ids=[
         *("nothing tells", "an election cut it off", "somebody has rewound", "an ingest has read it"),
         *("behind what was read", "the log ends before that", "and behind it", "read by an ingest"),
+        *("in an epoch that covers it", "leader epochs tell", "of what lies behind"),
     ],
 )
 def test_what_a_backfill_had_read_on_a_disk_that_was_put_back_another_one_may_leave_out(
@@ -193,6 +198,7 @@ def test_what_a_backfill_had_read_on_a_disk_that_was_put_back_another_one_may_le
 BARE = replace(head(3, 7), run="run-2", kind="rewind", generation=2, skipped=((0, 6, 7),), unproven=((0, 7),))
 OVER: list[Event] = [produced(6, WAVE[0]), LostOffset(T, 0, 6), Rewound("run-2", "offsets", True), BARE]
 ANEW = [Truncated(T, 0, 6, True), produced(6, NEW)]
+GOES_ON = Planned("run-3", "p3", "ingest", 2, 3, T, {0: 7}, ((0, 7, 8),), told=((0, 6),))
 
 
 @pytest.mark.parametrize(
@@ -206,10 +212,15 @@ ANEW = [Truncated(T, 0, 6, True), produced(6, NEW)]
         ([*OVER, replace(BARE, sequence=4, kind="maintenance", unproven=()), *ANEW], {6}),
         ([*OVER[:-1], replace(BARE, unproven=()), replace(BARE, sequence=4, kind="maintenance"), *ANEW], {6}),
         ([*OVER, CatalogSetBack(2), *ANEW], {6}),
+        ([*OVER, *ANEW, GOES_ON], {6}),
+        ([*OVER, *ANEW, replace(GOES_ON, ranges=((1, 0, 1),))], set()),
+        ([*OVER, *ANEW, replace(GOES_ON, kind="manual")], set()),
+        ([*OVER, *ANEW, replace(GOES_ON, told=())], set()),
     ],
     ids=[
         *("nothing lay there", "something did", "an election cut it off", "beyond the position", "it stays there"),
         *("it was kept since", "lost when something was kept", "set back to before"),
+        *("an ingest goes on though leader epochs tell", "in another partition", "no ingest", "they do not tell"),
     ],
 )
 def test_a_position_in_front_of_which_nothing_lay_when_somebody_went_there_tells_of_no_disk_that_is_put_back(

@@ -59,6 +59,7 @@ class Witness:
         is asked of chunks, kind, key and topic, some day; the bench's where it is asked already."""
         self._log = bench.log
         self._tables = bench.tables
+        self._epochs: set[tuple[Partition, int]] = set()
         self._found: list[tuple[int, PublishedRow]] = []
         """What a reader found when it looked last."""
         self.history = history
@@ -165,7 +166,30 @@ class Witness:
         scope = None if plan.scope is None else tuple(plan.scope)
         said = (action, ids, asks, scope, plan.after)
         most = plan.stream.limits.max_batch_bytes
-        self.history.append(Planned(under_way(), *facts, stands, ranges, *said, most_bytes=most))
+        self._epochs |= {(p, at.epoch) for p, at in self._log.partitions.items()}
+        self.history.append(
+            Planned(
+                under_way(),
+                *facts,
+                stands,
+                ranges,
+                *said,
+                most_bytes=most,
+                epochs={p: at.epoch for p, at in self._log.partitions.items()},
+                epoch_ends=self._epoch_ends() if scope is not None and not plan.after else (),
+                told=self._told_of(plan),
+            )
+        )
+
+    def _epoch_ends(self) -> tuple[tuple[int, int, int], ...]:
+        there = [(p, e) for p, e in sorted(self._epochs) if p in self._log.partitions]
+        return tuple((p, e, self._end_of(p, e)) for p, e in there)
+
+    def _told_of(self, plan: Any) -> tuple[tuple[int, int], ...]:
+        if plan.topic_id != self._log.topic_id:
+            return ()
+        places = {p: self._told(p, at) for p, at in plan.positions.items()}
+        return tuple((p, place) for p, place in places.items() if place is not None)
 
     def _read(self, plan_id: str, wanted: Any, records: list[Record]) -> None:
         offsets = tuple(r.offset for r in records)
@@ -233,9 +257,14 @@ class Witness:
 
     def _told(self, p: Partition, at: Any) -> int | None:
         """Where the leader epoch of a position says that the log was cut off before that."""
-        here = self._log.partitions[p]
-        end = None if at.leader_epoch in (None, here.epoch) else here.end_of_epoch(at.leader_epoch)
+        epoch = at.leader_epoch
+        end = None if epoch in (None, self._log.partitions[p].epoch) else self._end_of(p, epoch)
         return end if end is not None and end < at.next_offset else None
+
+    def _end_of(self, p: Partition, epoch: int) -> int:
+        """Of one that a log does not know, which was put back from before it, all is gone."""
+        here = self._log.partitions[p]
+        return here.end_of_epoch(epoch) if epoch <= here.epoch else here.log_start
 
     def _without(self, head: Any) -> None:
         """Where anything was ever taken out: what is not there of what maintenance has seen."""

@@ -133,6 +133,21 @@ def test_a_host_s_name_that_is_none_is_told_in_a_sentence(host: str, peers: Any)
             raw.fetch(Partition(0), Offset(0), most_bytes=100)
 
 
+class Once(dict[int, Any]):
+    """Answers, each given once."""
+
+    def __getitem__(self, kind: int) -> Any:
+        return self.pop(kind)
+
+
+def test_what_was_the_matter_is_not_hidden_by_an_attempt_for_which_no_time_is_left(peers: Any) -> None:
+    """The broker says nothing any more, after it had named a host that is none."""
+    peer = peers(Once({_METADATA: brokers("a..b", 9092)}))
+    with RawLog(KafkaSettings(peer.address), "waves", deadline=1) as raw, pytest.raises(Disconnected, match=NONE):
+        raw.fetch(Partition(0), Offset(0), most_bytes=100)
+    assert peer.came > 1
+
+
 LACKING: dict[str, dict[int, Any]] = {
     "no topics": {_METADATA: {"topics": []}},
     "null for topics": {_METADATA: {"topics": None}},

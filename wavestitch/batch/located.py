@@ -26,7 +26,7 @@ from wavestitch.contracts.quantities import (
     epoch_ms,
     milliseconds,
 )
-from wavestitch.contracts.start_index import Epoch, Known, known_starts, noted_epochs
+from wavestitch.contracts.start_index import Known, known_starts, noted_epochs
 from wavestitch.contracts.stream import Stream
 
 
@@ -79,17 +79,14 @@ def noted_starts(here: Survey, scope: Scope) -> dict[Partition, Known]:
     """What the history knows of the interval, as far as the log still is the one that was read."""
     rows = here.tables.batches()
     noted = noted_epochs(rows, here.head)
-    cuts = find_cuts_since(here.topic.name, noted, here.ends, here.log) | _cuts_of_positions(here, noted)
-    return known_starts(rows, here.head, scope, cuts)
-
-
-def _cuts_of_positions(here: Survey, noted: Mapping[Epoch, Offset]) -> dict[Epoch, Offset]:
-    """Where the log is another one below a position, nothing that was noted behind there is believed, either, in an
-    epoch of then or before: its number may be that of another one today."""
     stands = {p: at for p, at in here.head.positions.items() if p in here.ends}
-    found = find_cuts(here.topic.name, stands, here.ends, here.log, here.earlier)
-    of_then = {(p, e): end for (p, e), end in noted.items() if p in found and e <= (stands[p].leader_epoch or 0)}
-    return {(p, e): found[p] for (p, e), end in of_then.items() if end > found[p]}
+    anew = find_cuts(here.topic.name, stands, here.ends, here.log, here.earlier)
+    cuts = find_cuts_since(here.topic.name, noted, here.ends, here.log)
+    for (p, epoch), end in noted.items():
+        # In an epoch of then or before; its number may be that of another one today.
+        if p in anew and epoch <= (stands[p].leader_epoch or 0) and end > anew[p]:
+            cuts[p, epoch] = min(anew[p], cuts.get((p, epoch), end))
+    return known_starts(rows, here.head, scope, cuts, anew)
 
 
 def _windows(

@@ -70,10 +70,15 @@ def noted_epochs(rows: Iterable[BatchRow], head: Head) -> dict[Epoch, Offset]:
 
 
 def known_starts(
-    rows: Iterable[BatchRow], head: Head, scope: Scope, cuts: Mapping[Epoch, Offset] = MappingProxyType({})
+    rows: Iterable[BatchRow],
+    head: Head,
+    scope: Scope,
+    cuts: Mapping[Epoch, Offset] = MappingProxyType({}),
+    anew: Mapping[Partition, Offset] = MappingProxyType({}),
 ) -> dict[Partition, Known]:
     """By partition, what the history knows of the head's topic. `cuts`: where the log was cut off since it was read in
-    an epoch, at the latest; from there on it was written anew.
+    an epoch, at the latest; from there on it was written anew. `anew`: from where on the log below a position is
+    another one; nothing that was noted behind there is believed, in whichever epoch.
 
     Beyond the head's positions only batches of its own generation are believed: after a log was cut off below, the
     stream is rewound, and other records may lie there now. Nor is there any of an epoch that was cut off: it may have
@@ -93,6 +98,7 @@ def known_starts(
                 all_of_it = OffsetRange(p, block.start, block.end if present else min(block.end, stands))
                 may_start = block.may_start_in(scope)
                 here = all_of_it if cut is None else all_of_it._replace(end=min(all_of_it.end, cut, stands))
+                here = here._replace(end=min(here.end, anew.get(p, here.end)))
                 if here.size > 0:
                     # A skip opens a generation: what an older one read there may be another log.
                     found[p].read += [here] if present else without([here], head.skipped)

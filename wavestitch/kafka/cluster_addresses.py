@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wavestitch.kafka.client_settings import KafkaSettings, is_loopback
-from wavestitch.kafka.connection import Connection, Disconnected, login_would_leave
+from wavestitch.kafka.connection import Connection, Disconnected, OutOfTime, login_would_leave
 from wavestitch.kafka.kafka_python import metadata
 
 _METADATA = 9
@@ -22,12 +22,13 @@ def ask_cluster(
 ) -> tuple[dict[int, tuple[str, int]], Any]:
     """All brokers as they advertise themselves, and what is known of the topics, in that order; from the first one that
     answers. Who is only slow is asked once more, with its share of all the time that is left. `anew`: what was said
-    last is not so, who said it is asked last. Raises `Disconnected` with what each of them said."""
+    last is not so, who said it is asked last. Raises `Disconnected` with what each of them said, `OutOfTime` where none
+    had time to."""
     addresses = settings.bootstrap.split(",")
     if (last := _answered.get(settings.bootstrap)) is not None:
         first = addresses.index(last) + anew
         addresses = addresses[first:] + addresses[:first]
-    heard: dict[str, str] = {}
+    heard: dict[str, Disconnected] = {}
     for most in (_FIRST_SECONDS, float("inf")) if len(addresses) > 1 else (float("inf"),):
         for n, address in enumerate(addresses):
             now = time.monotonic()
@@ -35,11 +36,12 @@ def ask_cluster(
             try:
                 found = _ask(settings, address, topics, until=share)
             except Disconnected as error:
-                heard[address] = error.message
+                heard[address] = error.unless(heard.get(address))
             else:
                 _answered[settings.bootstrap] = address
                 return found
-    raise Disconnected("; ".join(heard.values()))
+    kind = OutOfTime if all(isinstance(e, OutOfTime) for e in heard.values()) else Disconnected
+    raise kind("; ".join(e.message for e in heard.values()))
 
 
 def _ask(

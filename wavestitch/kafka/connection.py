@@ -32,9 +32,16 @@ _MOST_HEAD = 1 << 10
 class Disconnected(Transient):
     """The broker cannot be reached, or went away, or did not answer in time."""
 
+    def unless(self, before: Disconnected | None) -> Disconnected:
+        """What is to be told of a broker that was asked again: this, or what was the matter with it before."""
+        return self
+
 
 class OutOfTime(Disconnected):
     """The deadline came before the answer: of a broker that was asked late it says nothing."""
+
+    def unless(self, before: Disconnected | None) -> Disconnected:
+        return before or self
 
 
 class Connection:
@@ -57,7 +64,9 @@ class Connection:
                 code="_SSL",
             ) from None
         except (OSError, ValueError) as error:  # the latter of a host's name that is none
-            raise Disconnected(f"no connection to the broker at {self.where}: {error}; is it up? Try again") from None
+            raise _kind_of(error)(
+                f"no connection to the broker at {self.where}: {error}; is it up? Try again"
+            ) from None
         try:
             if protocol.startswith("sasl_"):
                 self._log_in(settings)
@@ -145,8 +154,7 @@ class Connection:
             yield
         except (OSError, ProtocolError, ValueError, struct.error) as error:
             self.close()
-            kind = OutOfTime if isinstance(error, TimeoutError) else Disconnected
-            raise kind(
+            raise _kind_of(error)(
                 f"the broker at {self.where} gave no answer: {error or type(error).__name__}; try again"
             ) from None
         except (LookupError, TypeError, AssertionError):
@@ -199,6 +207,10 @@ class Connection:
                 code="SASL_AUTHENTICATION_FAILED",
             )
         return bytes(answer.auth_bytes)
+
+
+def _kind_of(error: Exception) -> type[Disconnected]:
+    return OutOfTime if isinstance(error, TimeoutError) else Disconnected
 
 
 def login_would_leave(where: str) -> Refused:

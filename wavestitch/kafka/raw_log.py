@@ -20,7 +20,7 @@ from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partit
 from wavestitch.contracts.record_batches import AbortedTransaction, FetchRaw, RawFetch
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.cluster_addresses import ask_cluster
-from wavestitch.kafka.connection import Connection, Disconnected, OutOfTime
+from wavestitch.kafka.connection import Connection, Disconnected
 from wavestitch.kafka.kafka_errors import is_passing, translate
 from wavestitch.kafka.kafka_python import consumer
 from wavestitch.kafka.raw_batches import OtherFormat, RawBatch, first_batch, offsets_of, split_batches
@@ -409,7 +409,7 @@ class RawLog:
             try:
                 return ask()
             except Disconnected as gone:
-                said = said if said is not None and isinstance(gone, OutOfTime) else gone
+                said = gone.unless(said)
                 for connection in self._connections.values():
                     connection.close()
                 self._connections.clear()
