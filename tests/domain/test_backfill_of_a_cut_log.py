@@ -172,6 +172,21 @@ def test_a_row_of_an_earlier_version_is_believed_as_it_was_then() -> None:
     assert read_by_backfills(bench)[before:] == [span(0, 6, 7)]
 
 
+def test_what_retention_took_and_was_noted_as_of_other_days_is_not_lost_where_the_log_was_cut_off_far_behind() -> None:
+    """It cannot be read again: what is noted of it counts as far as leader epochs tell."""
+    bench = Bench(FakeLog("waves", 1))
+    for n in range(12):
+        send(bench, f"old{n}", day=5 if n < 6 else 7)
+    for day in (5, 7):
+        backfill(bench, ARCHIVE, days(day, day + 1))
+    bench.log.retain_from(Partition(0), Offset(6))
+    bench.log.truncate(Partition(0), Offset(11))
+    send(bench, "late", day=7)
+    before = len(read_by_backfills(bench))
+    assert backfill(bench, ARCHIVE, days(1, 2)).lost == ()
+    assert read_by_backfills(bench)[before:] == [span(0, 6, 12)], "what is there is read again"
+
+
 def test_what_the_first_of_two_cuts_took_is_named_whatever_the_second_one_says() -> None:
     """An ingest has read between the two, so that the later one lies below its position."""
     bench = Bench(FakeLog("waves", 1))

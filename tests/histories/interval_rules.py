@@ -80,7 +80,8 @@ class IntervalRules(Rule):
             case GateSays(refuses=True):
                 for refused in self.refused.values():
                     refused.add(event.id)
-            case Committed() if (plan := self.ledger.plans.get(event.plan_id)) is not None:
+            case Committed(kind="ingest" | "backfill" | "manual") if event.plan_id in self.ledger.plans:
+                plan = self.ledger.plans[event.plan_id]
                 for p, start, end in plan.ranges:
                     where, epoch = (event.topic_id, p), plan.epochs.get(p, 0)
                     self.reach[where, epoch] = max(end, self.reach.get((where, epoch), 0))

@@ -173,6 +173,7 @@ DISK = Truncated(T, 0, 6, True)
         (replace(FIRST, ranges=((0, 6, 9),)), DISK, [NEW], NEXT, True),
         (replace(FIRST, ranges=((0, 6, 9),)), DISK, [NEW, WAVE[0], WAVE[1]], NEXT, False),
         (replace(FIRST, kind="ingest"), DISK, [NEW], NEXT, True),
+        (replace(FIRST, kind="promote"), DISK, [NEW], NEXT, True),
         (replace(FIRST, epochs={0: 1}), DISK, [NEW], replace(NEXT, epoch_ends=((0, 1, 7),)), False),
         (replace(FIRST, epochs={0: 1}), DISK, [NEW], replace(NEXT, epoch_ends=((0, 1, 6), (0, 2, 7))), True),
         (replace(FIRST, epochs={0: 1}, ranges=((0, 6, 7), (0, 8, 9))), *(DISK, [NEW, NEW, NEW]), OF_EPOCH_1, True),
@@ -180,6 +181,7 @@ DISK = Truncated(T, 0, 6, True)
     ids=[
         *("nothing tells", "an election cut it off", "somebody has rewound", "an ingest has read it"),
         *("behind what was read", "the log ends before that", "and behind it", "read by an ingest"),
+        "a promotion notes nothing",
         *("in an epoch that covers it", "leader epochs tell", "of what lies behind"),
     ],
 )

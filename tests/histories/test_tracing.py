@@ -54,6 +54,9 @@ def test_who_was_shown_a_partition_plans_nothing_where_the_group_contradicts_the
     looks = [(Started("run-2", "ingest", 9), Looked("run-2", "topic", (), shown)) for shown in (1, 2)]
     before, now = (before_quiet(*look, shows, Looked("run-2", "head"), *plans) for look in looks)
     assert follow(before)["commit ingest"] == 4, "two ingests, of two partitions"
+    again = before_quiet(*looks[0], *looks[1][1:], shows, Looked("run-2", "head"), *plans)
+    with pytest.raises(OffTrack, match="where the group contradicts the catalog"):
+        follow(again)
     with pytest.raises(OffTrack, match=r"partition 1, .* where the group contradicts the catalog"):
         follow(now)
 

@@ -113,8 +113,8 @@ class Trace:
                 self._ended(event)
             case Looked():
                 self._known.note(event.run, event.what, self._at)
-                if event.what == "topic" and not event.shows(self.partition):
-                    self._unseen.add(event.run)
+                if event.what == "topic":
+                    (self._unseen.discard if event.shows(self.partition) else self._unseen.add)(event.run)
             case GivenUp() | Lands() | Landed():
                 self._known.take(event, self._at)
             case Planned():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,10 +17,12 @@ from tests.security.hostile_text import HOSTILE_TEXTS
 from wavestitch.batch.request import check_gate
 from wavestitch.batch.rewind import Target, plan_rewind
 from wavestitch.batch.work_folder import WorkFolder
-from wavestitch.contracts.errors import BadInput, Transient, error_from_json
+from wavestitch.contracts.errors import BadInput, Fenced, Terminal, Transient, error_from_json
 from wavestitch.contracts.harmless import for_html, for_markdown, harmless, harmless_lines, in_shell, is_plain, named
 from wavestitch.contracts.plain_text import ACCEPTED_MISSING, MAX_SAID, name_of_person, said_by_person
 from wavestitch.contracts.quantities import EpochMs
+from wavestitch.kafka.connection import Disconnected, OutOfTime
+from wavestitch.kafka.inflate import Uninflatable
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
 
@@ -95,6 +98,13 @@ def test_an_error_names_hostile_text_harmlessly_and_crosses_a_process(kind: str)
     assert is_plain(error.message)
     assert is_plain(str(error))
     assert error_from_json(error.to_json()).message == error.message
+
+
+def test_an_error_of_one_part_s_own_kind_is_of_the_kind_above_it_in_another_process() -> None:
+    """A broker that is away is no reason to give up for good."""
+    for kind, known in ((Disconnected, Transient), (OutOfTime, Transient), (Uninflatable, Terminal), (Fenced, Fenced)):
+        found = error_from_json(json.loads(json.dumps(kind("m", n=2).to_json())))
+        assert (type(found), found.message, found.facts) == (known, "m", {"n": 2})
 
 
 @pytest.mark.parametrize("facts", [5, "a", [1], {"message": 1}, {"self": 1, "n": 2}, None])

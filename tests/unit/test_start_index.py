@@ -211,6 +211,33 @@ def test_a_partition_of_which_nothing_that_was_read_counts_is_not_there() -> Non
     assert known_starts([INGEST], head(at=0, generation=2), SCOPE, {EPOCH: Offset(10)}) == {}
 
 
+OF_ANOTHER_TIME = replace(BACKFILL, starts={"0": [[0, 10, 9, 9]]})
+
+
+@pytest.mark.parametrize(
+    ("cut", "anew", "read", "elsewhere"),
+    [
+        (None, None, [span(0, 0, 10)], [span(0, 0, 10)]),
+        (6, None, [span(0, 0, 4)], [span(0, 0, 6)]),
+        (2, None, [span(0, 0, 2)], [span(0, 0, 2)]),
+        (None, 3, [span(0, 0, 3)], [span(0, 0, 10)]),
+        (6, 3, [span(0, 0, 3)], [span(0, 0, 6)]),
+        (6, 0, [], [span(0, 0, 6)]),
+    ],
+)
+def test_of_an_epoch_that_was_cut_off_what_lies_behind_the_position_is_read_again_and_lost_to_nobody(
+    cut: int | None, anew: int | None, read: list[OffsetRange], elsewhere: list[OffsetRange]
+) -> None:
+    """It may have gone on since, from an earlier place; nor is anything believed where a position is on another log."""
+    cuts = {} if cut is None else {EPOCH: Offset(cut)}
+    from_here = {} if anew is None else {Partition(0): Offset(anew)}
+    for row, wanted in ((OF_ANOTHER_TIME, False), (BACKFILL, True)):
+        known = known_starts([row], head(at=4), SCOPE, cuts, from_here)[Partition(0)]
+        assert list(known.read) == read
+        assert list(known.wanted) == (read if wanted else [])
+        assert list(known.elsewhere) == ([] if wanted else elsewhere)
+
+
 @pytest.mark.parametrize(
     ("rows", "cut", "known"),
     [
@@ -221,7 +248,7 @@ def test_a_partition_of_which_nothing_that_was_read_counts_is_not_there() -> Non
         ([BACKFILL], 2, Known((span(0, 0, 2),), (span(0, 0, 2),), (), (span(0, 2, 10),))),
         ([BACKFILL], 9, Known((span(0, 0, 9),), (span(0, 0, 9),), (), (span(0, 9, 10),))),
         ([BACKFILL], 10, Known((span(0, 0, 10),), (span(0, 0, 10),), (), ())),
-        ([replace(BACKFILL, starts={"0": [[0, 10, 9, 9]]})], 6, Known((span(0, 0, 6),), (), (), ())),
+        ([OF_ANOTHER_TIME], 6, Known((span(0, 0, 6),), (), (), (), (span(0, 0, 6),))),
         ([PUBLISHED_ALL], 6, Known((span(0, 0, 6),), (span(0, 0, 6),), (), ())),
         # The same offsets in another epoch may have been other records.
         ([BACKFILL, EARLIER], 6, Known((span(0, 0, 10),), (span(0, 0, 10),), (span(0, 0, 10),), (span(0, 6, 10),))),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import secrets
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -23,7 +23,7 @@ from wavestitch.batch.deployment import Deployment, plain_name
 from wavestitch.batch.deployment_edges import DeploymentEdges, ReadUnits
 from wavestitch.batch.landing_facts import reader_stops
 from wavestitch.batch.publishes_nothing import PinnedTables, PublishesNothing
-from wavestitch.batch.work_folder import LOCK, VERIFYING, kept_row
+from wavestitch.batch.work_folder import LOCK, VERIFYING, kept_rows
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import ReaderStop
 from wavestitch.contracts.errors import Refused
@@ -121,8 +121,13 @@ class VerifyingEdges(PublishesNothing, DeploymentEdges):
     def tables(self) -> StreamTables:
         return PinnedStreamTables(self.deployment.catalog_settings(), self.name, pinned=self.snapshot.heads())
 
+    @cached_property
+    def _kept(self) -> Callable[[str], BatchRow | None]:
+        """Those of the stream: its batches lie elsewhere."""
+        return kept_rows(self._landing, self.name)
+
     def kept(self, decision: str) -> BatchRow | None:
-        return kept_row(self._landing, self.name, decision)
+        return self._kept(decision)
 
     def reader_stops(self) -> list[ReaderStop]:
         return reader_stops(self._landing, self.name)

@@ -183,10 +183,20 @@ def work_folders(landing: Path, stream: str) -> list[WorkFolder]:
 def kept_row(landing: Path, stream: str, decision: str) -> BatchRow | None:
     """The history row that a batch kept for a decision, found by the decision's digest. One whose bytes are not those
     that were kept is none: the head still tells the little that it knows."""
-    if not decision:
-        return None
+    return kept_rows(landing, stream, f"decision-{decision}-*.json")(decision) if decision else None
+
+
+def kept_rows(landing: Path, stream: str, pattern: str = "decision-*-*.json") -> Callable[[str], BatchRow | None]:
+    """The same, of the files that are there now: one look, for whoever asks about many decisions."""
+    found: dict[str, list[tuple[WorkFolder, str]]] = {}
     for folder in work_folders(landing, stream):
-        for path in sorted(folder.path.glob(f"decision-{decision}-*.json")):
+        for path in sorted(folder.path.glob(pattern)):
+            found.setdefault(path.name.split("-")[1], []).append((folder, path.name))
+
+    def row(decision: str) -> BatchRow | None:
+        for folder, name in found.get(decision, ()):
             with suppress(Altered, BadInput):
-                return batch_row_from_json(folder.read_digested(path.name))
-    return None
+                return batch_row_from_json(folder.read_digested(name))
+        return None
+
+    return row

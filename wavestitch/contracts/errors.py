@@ -48,7 +48,9 @@ class WavestitchError(Exception):
         self.facts = facts
 
     def to_json(self) -> dict[str, Any]:
-        return {"error": type(self).__name__, "message": self.message, "facts": self.facts}
+        """By the kind that every process knows: a part of the product may have one of its own."""
+        kind = next(c.__name__ for c in type(self).__mro__ if c.__name__ in _BY_NAME or c is WavestitchError)
+        return {"error": kind, "message": self.message, "facts": self.facts}
 
 
 class Terminal(WavestitchError):

@@ -35,12 +35,14 @@ _KEEPING = frozenset(kind for kind in PlanKind if kind.keeps_all)
 class Known(NamedTuple):
     """Of one partition: what batches have read, of that what may hold a waveform that starts in the interval, and of
     it all what was read by those that publish or hold whatever they read (`held`). `cut_off`: what may have held such
-    a one, was cut off since, and was read by nobody who holds it."""
+    a one, was cut off since, and was read by nobody who holds it. `elsewhere`: what holds none, as far as leader epochs
+    tell; of that less is believed where it can be read again."""
 
     read: tuple[OffsetRange, ...] = ()
     wanted: tuple[OffsetRange, ...] = ()
     held: tuple[OffsetRange, ...] = ()
     cut_off: tuple[OffsetRange, ...] = ()
+    elsewhere: tuple[OffsetRange, ...] = ()
 
     def unread(self, within: OffsetRange) -> list[OffsetRange]:
         """Of these offsets, those of which nothing is known."""
@@ -52,7 +54,7 @@ class Known(NamedTuple):
 
     def lost(self, gone: OffsetRange) -> list[OffsetRange]:
         """Of these offsets, that the log has no more, those that may hold what is looked for and that nobody holds."""
-        return without([gone], [*self.held, *without(self.read, self.wanted)])
+        return without([gone], [*self.held, *self.elsewhere])
 
     def held_of(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """Of these offsets, those that a batch that holds has read."""
@@ -97,13 +99,16 @@ def known_starts(
             for block in (StartBlock(*b) for b in blocks):  # type: ignore[arg-type]
                 all_of_it = OffsetRange(p, block.start, block.end if present else min(block.end, stands))
                 may_start = block.may_start_in(scope)
-                here = all_of_it if cut is None else all_of_it._replace(end=min(all_of_it.end, cut, stands))
-                here = here._replace(end=min(here.end, anew.get(p, here.end)))
+                here = all_of_it if cut is None else all_of_it._replace(end=min(all_of_it.end, cut))
                 if here.size > 0:
                     # A skip opens a generation: what an older one read there may be another log.
-                    found[p].read += [here] if present else without([here], head.skipped)
-                    found[p].wanted += [here] * may_start
+                    known = [here] if present else without([here], head.skipped)
+                    found[p].noted += known
+                    found[p].may_start += [here] * may_start
                     found[p].held += [here] * holds
+                    sure = here._replace(end=min(here.end, anew.get(p, here.end), here.end if cut is None else stands))
+                    found[p].read += [both for r in known if (both := r.cut(sure)).size > 0]
+                    found[p].wanted += [sure] * (may_start and sure.size > 0)
                 # Whatever its generation: the epoch proves it, and a rewind below the cut takes nothing of that back.
                 off = None if cut is None else OffsetRange(p, max(block.start, cut), block.end)
                 if epoch is not None and off is not None and off.size > 0:
@@ -114,8 +119,11 @@ def known_starts(
 
 @dataclass(slots=True)
 class _Noted:
-    """`lost`, `saved`: of what was cut off, by epoch, what may have held what is looked for, and what is held."""
+    """`noted`, `may_start`: as leader epochs tell; `read`, `wanted`: what of it is believed. `lost`, `saved`: of what
+    was cut off, by epoch, what may have held what is looked for, and what is held."""
 
+    noted: list[OffsetRange] = field(default_factory=list)
+    may_start: list[OffsetRange] = field(default_factory=list)
     read: list[OffsetRange] = field(default_factory=list)
     wanted: list[OffsetRange] = field(default_factory=list)
     held: list[OffsetRange] = field(default_factory=list)
@@ -126,7 +134,8 @@ class _Noted:
         # Within one epoch an offset is one record: whoever holds what was read there in another may hold another one.
         gone = [r for epoch, ranges in self.lost.items() for r in without(ranges, self.saved[epoch])]
         held = without(self.held, head.skipped)
-        return Known(*(tuple(joined(ranges)) for ranges in (self.read, self.wanted, held, gone)))
+        elsewhere = without(self.noted, self.may_start)
+        return Known(*(tuple(joined(ranges)) for ranges in (self.read, self.wanted, held, gone, elsewhere)))
 
 
 def _behind(rows: Iterable[BatchRow], head: Head) -> list[BatchRow]:

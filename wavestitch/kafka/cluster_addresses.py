@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wavestitch.kafka.client_settings import KafkaSettings, is_loopback
-from wavestitch.kafka.connection import Connection, Disconnected, OutOfTime, login_would_leave
+from wavestitch.kafka.connection import Connection, Disconnected, OutOfTime, login_would_leave, with_before
 from wavestitch.kafka.kafka_python import metadata
 
 _METADATA = 9
@@ -36,7 +36,7 @@ def ask_cluster(
             try:
                 found = _ask(settings, address, topics, until=share)
             except Disconnected as error:
-                heard[address] = error.unless(heard.get(address))
+                heard[address] = with_before(error, heard.get(address))
             else:
                 _answered[settings.bootstrap] = address
                 return found

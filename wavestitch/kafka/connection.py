@@ -32,16 +32,16 @@ _MOST_HEAD = 1 << 10
 class Disconnected(Transient):
     """The broker cannot be reached, or went away, or did not answer in time."""
 
-    def unless(self, before: Disconnected | None) -> Disconnected:
-        """What is to be told of a broker that was asked again: this, or what was the matter with it before."""
-        return self
-
 
 class OutOfTime(Disconnected):
     """The deadline came before the answer: of a broker that was asked late it says nothing."""
 
-    def unless(self, before: Disconnected | None) -> Disconnected:
-        return before or self
+
+def with_before(now: Disconnected, before: Disconnected | None) -> Disconnected:
+    """What is told of a broker that was asked again: where no answer came in time, what was the matter before, too."""
+    if before is None or isinstance(before, OutOfTime) or not isinstance(now, OutOfTime):
+        return now
+    return OutOfTime(f"{now.message}. Before that: {before.message}")
 
 
 class Connection:

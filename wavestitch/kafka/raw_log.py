@@ -20,7 +20,7 @@ from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partit
 from wavestitch.contracts.record_batches import AbortedTransaction, FetchRaw, RawFetch
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.cluster_addresses import ask_cluster
-from wavestitch.kafka.connection import Connection, Disconnected
+from wavestitch.kafka.connection import Connection, Disconnected, OutOfTime, with_before
 from wavestitch.kafka.kafka_errors import is_passing, translate
 from wavestitch.kafka.kafka_python import consumer
 from wavestitch.kafka.raw_batches import OtherFormat, RawBatch, first_batch, offsets_of, split_batches
@@ -403,20 +403,21 @@ class RawLog:
             time.sleep(_PAUSE_SECONDS)
 
     def _until_answered(self, ask: Callable[[], Any], until: float) -> Any:
-        """Ask again where a broker has gone, until the deadline; raised is what was the matter before that came."""
+        """Ask again where a broker has gone, until the deadline; what was the matter before that is told, too."""
         said: Disconnected | None = None
         while True:
             try:
                 return ask()
             except Disconnected as gone:
-                said = gone.unless(said)
+                said = said if isinstance(gone, OutOfTime) else gone
                 for connection in self._connections.values():
                     connection.close()
                 self._connections.clear()
                 self._leaders.clear()
                 self._leave_replicas()
                 if time.monotonic() + _PAUSE_SECONDS > until:
-                    raise type(said)(f"{said.message}{self._said_of(self._refused)}") from gone
+                    told = with_before(gone, said)
+                    raise type(told)(f"{told.message}{self._said_of(self._refused)}") from gone
                 time.sleep(_PAUSE_SECONDS)
 
 
