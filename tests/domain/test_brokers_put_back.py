@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.domain import backfill_rig as rig
-from tests.domain.backfill_rig import ARCHIVE, backfill, days, send
 from tests.domain.test_cut_log import CLOCK_MS, STREAM, forget_batches, ingest, produce, rewind, undo
 from tests.fakes.batch import Bench, run_batch
 from tests.fakes.fake_log import FakeLog
@@ -328,23 +326,6 @@ def test_a_stream_that_begins_where_a_group_stood_knows_what_lies_before_it() ->
         ingest(bench)
 
 
-def test_what_batches_had_noted_behind_the_backup_is_not_believed_by_a_backfill() -> None:
-    """Before anybody has rewound; and with what the ingest had read there nothing is lost."""
-    bench = Bench(FakeLog("waves", 1))
-    send(bench, "old0", day=5)
-    rig.ingest(bench)
-    bench.log.restart(P0)
-    for n in range(1, 4):
-        send(bench, f"old{n}", day=5)
-    rig.ingest(bench)
-    bench.log.put_back(P0, Offset(1), 0)
-    for n in range(5):
-        send(bench, f"new{n}", day=1)
-    done = backfill(bench, ARCHIVE, days(1, 2))
-    assert published(bench) == {*(f"old{n}" for n in range(4)), *(f"new{n}" for n in range(5))}
-    assert done.lost == ()
-
-
 def test_who_went_to_the_very_end_of_a_log_that_was_put_back_is_told_of_it_once() -> None:
     bench = Bench(FakeLog())
     produce(bench, "abcde")
@@ -368,52 +349,3 @@ def test_of_a_cut_that_epochs_alone_tell_all_that_is_gone_is_named() -> None:
     bench.log.partitions[P0].epoch = -1
     with pytest.raises(DataLost, match=r"perhaps never read, are partition 0 \[0, 2\)"):
         ingest(bench)
-
-
-@pytest.mark.parametrize("elected", [True, False])
-@pytest.mark.parametrize(
-    "more",
-    [
-        1,
-        2,
-        pytest.param(
-            6,
-            marks=pytest.mark.xfail(
-                strict=True, reason="what a batch notes is held against leader epochs, and not against what lies there"
-            ),
-        ),
-    ],
-)
-def test_what_a_backfill_had_noted_ahead_of_the_ingest_is_not_believed_where_the_log_ends_before_that(
-    more: int, elected: bool
-) -> None:
-    """Up to 6, in epoch 0; put back to 2 it is written anew, in that epoch."""
-    bench = Bench(FakeLog("waves", 1))
-    for n in range(6):
-        send(bench, f"old{n}", day=5)
-    backfill(bench, ARCHIVE, days(5, 6))
-    assert rig.positions(bench) == {0: 0}
-    bench.log.put_back(P0, Offset(2), 0, elected=False)
-    for n in range(more):
-        send(bench, f"new{n}", day=1)
-    if elected:
-        bench.log.restart(P0)
-    backfill(bench, ARCHIVE, days(1, 2))
-    assert {f"new{n}" for n in range(more)} <= published(bench)
-
-
-def test_nothing_is_believed_behind_the_place_from_which_a_position_is_on_another_log() -> None:
-    """A backfill had read there in a later epoch than the position is of; behind the backup that comes again."""
-    bench = Bench(FakeLog("waves", 1))
-    for n in range(5):
-        send(bench, f"old{n}", day=9)
-    rig.ingest(bench)
-    bench.log.restart(P0)
-    for n in range(5, 10):
-        send(bench, f"old{n}", day=5)
-    backfill(bench, ARCHIVE, days(5, 6))
-    bench.log.put_back(P0, Offset(3), 0)
-    for n in range(3, 12):
-        send(bench, f"new{n}", day=1)
-    assert backfill(bench, ARCHIVE, days(1, 2)).lost == ()
-    assert {f"new{n}" for n in range(3, 12)} <= published(bench)
