@@ -3,9 +3,10 @@ more (docs/guarantees.md). Excuses what is never seen; judges nothing."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 
-from tests.histories.events import Committed, Coordinate, LostOffset, Planned, Truncated
+from tests.histories.events import Committed, Coordinate, LostOffset, Planned, Produced, Truncated
 
 Where = tuple[str, int]
 """A partition."""
@@ -14,11 +15,13 @@ Where = tuple[str, int]
 class Disks:
     """`put_back`: by partition, from where on its disk was, until it is cut off after a head has looked at that.
     `unproven`: of which the batch in front of the position is lost, and up to where that is, until another one lies
-    there. `bare`: by partition, the position of a head in front of which nothing lay when it was made."""
+    there. `in_front`: by position, what lay in front of it when a head stood there, and when that was. `bare`: by
+    partition, the position of a head in front of which nothing lay when it was made."""
 
     def __init__(self) -> None:
         self.put_back: dict[Where, int] = {}
         self.unproven: dict[Where, tuple[int, int]] = {}
+        self.in_front: dict[tuple[Where, int], list[tuple[int, Produced]]] = defaultdict(list)
         self.bare: dict[Where, int] = {}
 
     def hide(self, c: Coordinate) -> bool:
@@ -44,6 +47,19 @@ class Disks:
         in_front = event.offset + 1 == head.positions.get(event.partition) and event.topic_id == head.topic_id
         if in_front and where in self.put_back:
             self._nothing_tells(where, event.offset + 1 if event.told is None else event.told)
+
+    def stands(self, where: Where, end: int, lies: Produced | None, *, at: int) -> None:
+        """A head, at this event, with this in front of it. Records of transactions are no proof: these have numbers,
+        too, and none comes twice."""
+        if lies is not None and lies.seen == "committed":
+            self.in_front[where, end].append((at, lies))
+
+    def believed(self, where: Where, end: int, lies: Produced | None, *, since: int) -> None:
+        """A position in front of which this lies, that was cut off since. What had lain there may have been sent anew
+        as it was, in an epoch of the same number, and behind others than before."""
+        there = any(what == lies for at, what in self.in_front.get((where, end), ()) if at < since)
+        if there and end > self.put_back.get(where, end):
+            self._nothing_tells(where, end)
 
     def committed(self, before: Committed | None, head: Committed, *, planned: int, cuts: Mapping[Where, int]) -> None:
         """The same, where it was put back and lost between the plan and its commit, or is put back only then; and where

@@ -23,7 +23,7 @@ Coordinate = tuple[str, int, int]
 @dataclass(frozen=True, slots=True)
 class Produced:
     """A record took its offset. `seen`: committed, open (in a transaction that has not ended) or marker. `proven`: what
-    the stream demands of its chunks beside the CRC is there, and right."""
+    the stream demands of its chunks beside the CRC is there, and right. `epoch`: the leader epoch of then."""
 
     topic_id: str
     partition: int
@@ -34,6 +34,7 @@ class Produced:
     value: bytes | None
     seen: str
     proven: bool = True
+    epoch: int = 0
 
     @property
     def coordinate(self) -> Coordinate:

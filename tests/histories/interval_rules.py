@@ -36,7 +36,7 @@ class Noted(NamedTuple):
 
 
 class IntervalRules(Rule):
-    """`looked`: by run that backfills, what readers of committed data could find when it looked at the topic last;
+    """`looked`: by run that backfills, what readers of committed data could find whenever it looked at the topic;
     `there`: by the first plan of a backfill, what its run had seen so; `refused`: what the gate has refused since;
     `stood`: by the same, what stood for somebody's decision, or was let go by one, at any time since: its batches may
     have left it out, whatever was decided afterwards. `ever`: what ever did. `noted`: by partition, what batches have
@@ -65,7 +65,9 @@ class IntervalRules(Rule):
                 # What the head has is waited for.
                 stands = before.positions if before is not None and before.topic_id == self.ledger.topic_id else {}
                 unknown = set(event.hidden) - stands.keys()
-                self.looked[event.run] = {c for c in self.ledger.readable() if c[1] not in unknown}
+                found = {c for c in self.ledger.readable() if c[1] not in unknown}
+                # It may plan by its first look, and by a later one write the group of a head that it had to make.
+                self.looked[event.run] = self.looked.get(event.run, found) & found
             case Planned() if event.scope is not None and not event.after:
                 self.there[event.plan_id] = self.looked.get(event.run, set()) - self._left_out(event)
                 self.refused[event.plan_id] = set(self.case.refused)

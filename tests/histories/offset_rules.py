@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 
 from tests.histories.anomaly import Kind
@@ -39,8 +39,7 @@ class OffsetRules(Rule):
     that no head has looked at, and since which event; `read_over`: those that one has, when, and which. `overtaken`:
     where retention has passed the position, too. `accepted`: runs whose skips an operator has accepted. `starts_over`:
     runs that begin anew with what the broker shows; `hidden`: by run, what the one it asked last does not show;
-    `made_at`: of heads;
-    `forgotten`: by partition that a head does not know any more, where it had stood."""
+    `made_at`: of heads; `forgotten`: by partition that a head does not know any more, where it had stood."""
 
     hears = (Looked,)
 
@@ -70,14 +69,19 @@ class OffsetRules(Rule):
                 self._moves(before, event)
                 self.made_at[event.sequence] = self.case.at
                 self._past_a_cut(before, event)
-                planned, cuts = (
-                    self.planned_at.get(event.plan_id, -1),
-                    {at: since for at, (_, since) in self.cuts.items()},
-                )
+                if event.kind in MOVED_ON_PURPOSE:
+                    self._believed(event.topic_id, event.positions)
+                for p, end in event.positions.items():
+                    lies = self.ledger.records.get((event.topic_id, p, end - 1))
+                    self.disks.stands((event.topic_id, p), end, lies, at=self.case.at)
+                planned = self.planned_at.get(event.plan_id, -1)
+                cuts = {at: since for at, (_, since) in self.cuts.items()}
                 self.disks.committed(before, event, planned=planned, cuts=cuts)
                 self._names_truly(before, event)
             case Planned():
                 self.planned_at[event.plan_id] = self.case.at
+                if event.kind == "ingest":
+                    self._believed(event.topic_id, event.positions)
                 self.disks.planned(event)
             case Truncated():
                 self._cut(event)
@@ -284,6 +288,14 @@ class OffsetRules(Rule):
         planned = self.planned_at.get(head.plan_id, -1)
         return head.kind == "ingest" and planned > since and before is not None and before.positions.get(p, 0) <= end
 
+    def _believed(self, topic_id: str, positions: Mapping[int, int]) -> None:
+        """Somebody goes on from there, or back to there."""
+        for p, end in positions.items():
+            in_front = topic_id, p, end - 1
+            if self._written_anew(in_front):
+                since = self.cuts[topic_id, p][1]
+                self.disks.believed((topic_id, p), end, self.ledger.records.get(in_front), since=since)
+
     def _cut(self, event: Truncated) -> None:
         """What was cut off and is owed stays owed; what comes at its offsets is new, whatever was said of them."""
         moved = self.ledger.moved
@@ -318,6 +330,8 @@ class OffsetRules(Rule):
             self._takes_back(topic_id, p, 0)
         self._what_is_owed()
         if self.case.quiet:
+            if self.ledger.heads:
+                self._believed(self.ledger.heads[-1].topic_id, self.ledger.heads[-1].positions)
             self._what_was_never_seen()
 
     def _what_is_owed(self) -> None:
@@ -366,7 +380,8 @@ class OffsetRules(Rule):
     def _is_what_lay_there(self, c: Coordinate, known: Set[Coordinate]) -> bool:
         """Sent anew as it was, to the very place where it had been read: nobody can tell the two, nor has to."""
         records = self.ledger.records
-        return any(f in known and records[f] == records[c] for f in self.ledger.former.get(c, ()))
+        former = (f for f in self.ledger.former.get(c, ()) if f in known)
+        return any(replace(records[f], epoch=records[c].epoch) == records[c] for f in former)
 
     def _ids(self, where: Iterable[Coordinate]) -> list[str]:
         return sorted(self.ledger.truths(self.ledger.records[c] for c in where))

@@ -11,6 +11,7 @@ from tests.histories.anomaly import Kind
 from tests.histories.by_hand import (
     NEW,
     NOW,
+    OPEN,
     WAVE,
     T,
     a_rewind,
@@ -26,9 +27,11 @@ from tests.histories.events import (
     Looked,
     LostOffset,
     Planned,
+    Produced,
     Read,
     Retained,
     Rewound,
+    Settled,
     Started,
     TopicMade,
     Truncated,
@@ -45,6 +48,63 @@ def test_only_the_batch_in_front_of_a_position_tells_that_a_disk_was_put_back(
     """Where a broker has lost that, too, nobody can know that what lies before it is unread (docs/guarantees.md)."""
     events = before_quiet(Truncated(T, 0, 5, backup), produced(5, NEW), LostOffset(T, 0, lost))
     assert kinds(events) == found
+
+
+SAME = produced(5, OPEN[0])
+GROWN = (
+    *(produced(6, WAVE[0]), produced(7, WAVE[1]), planned("p3", ranges=((0, 6, 8),))),
+    *(Read("run-1", "p3", T, 0, 6, 8, (6, 7)), replace(head(3, 8), kind="ingest", plan_id="p3")),
+)
+
+
+def back_to(position: int) -> list[Event]:
+    back = replace(head(4, position), run="run-2", kind="rewind", generation=2)
+    plan = Planned("run-3", "p4", "ingest", 2, 4, T, {0: position}, ((0, position, 8),))
+    read = Read("run-3", "p4", T, 0, position, 8, tuple(range(position, 8)))
+    made = replace(head(5, 8), run="run-3", kind="ingest", generation=2, plan_id="p4")
+    return [Rewound("run-2", "offsets", True), back, plan, read, made]
+
+
+@pytest.mark.parametrize(
+    ("disk", "same", "then", "unseen"),
+    [
+        (Truncated(T, 0, 4, True), SAME, back_to(6), set()),
+        (Truncated(T, 0, 4, True), SAME, [], {4, 6, 7}),
+        (Truncated(T, 0, 4, True), replace(SAME, epoch=1), back_to(6), {4}),
+        (Truncated(T, 0, 4, True), replace(SAME, timestamp_ms=NOW + 1), back_to(6), {4, 5}),
+        (Truncated(T, 0, 4, True), replace(SAME, seen="open"), [Settled(T, 0, (5,), "committed"), *back_to(6)], {4, 5}),
+        (Truncated(T, 0, 4), SAME, back_to(6), {4}),
+        (Truncated(T, 0, 5, True), SAME, back_to(7), {6}),
+        (Truncated(T, 0, 4, True), SAME, back_to(5), {4}),
+        (Truncated(T, 0, 4, True), SAME, [*back_to(4), *back_to(6)], set()),
+    ],
+    ids=[
+        *("gone back to there", "nobody went there", "of another epoch", "of another time", "in a transaction"),
+        *("cut off by an election", "to behind it", "to before it", "all was read"),
+    ],
+)
+def test_the_very_same_record_once_more_in_front_of_a_position_hides_what_lies_before_it(
+    disk: Truncated, same: Produced, then: list[Event], unseen: set[int]
+) -> None:
+    """Back to where the disk was put back, and no further on (docs/guarantees.md)."""
+    anew = [NEW, same, WAVE[1], WAVE[2]][disk.end - 4 :]
+    written = [one if isinstance(one, Produced) else produced(n, one) for n, one in enumerate(anew, disk.end)]
+    found = analyse(History(before_quiet(*GROWN, disk, *written, *then)))
+    assert {o for a in found if a.what.startswith("never seen") for _, _, o in a.coordinates} == unseen
+
+
+def test_an_ingest_that_goes_on_behind_the_very_same_record_once_more_cannot_know_either() -> None:
+    """Nor can one that finds nothing to do. What comes behind it is owed."""
+
+    def unseen(*events: Event) -> set[int]:
+        found = analyse(History(before_quiet(Truncated(T, 0, 4, True), produced(4, NEW), *events)))
+        return {o for a in found if a.what.startswith("never seen") for _, _, o in a.coordinates}
+
+    plan, read = planned("p3", ranges=((0, 6, 7),)), Read("run-1", "p3", T, 0, 6, 7, (6,))
+    goes_on: list[Event] = [produced(6, NEW), plan, read, replace(head(3, 7), kind="ingest", plan_id="p3")]
+    assert unseen(SAME) == unseen(SAME, *goes_on) == set()
+    assert unseen(SAME, produced(6, NEW)) == {6}
+    assert unseen(replace(SAME, epoch=1)) == unseen(replace(SAME, epoch=1), *goes_on) == {4}
 
 
 PUT_BACK = (Truncated(T, 0, 5, True), produced(5, NEW))
@@ -100,7 +160,7 @@ READ_ANEW = (
         ),
         ([Truncated(T, 0, 5), produced(5, NEW), *MADE_ANEW], {5}),
         ([*MADE_ANEW, *PUT_BACK], {5}),
-        ([*PUT_BACK, *MADE_ANEW, Truncated(T, 0, 5), produced(5, NEW)], {5}),
+        ([*PUT_BACK, *MADE_ANEW, Truncated(T, 0, 5), replace(produced(5, NEW), epoch=1)], {5}),
         ([*PUT_BACK, produced(6, NEW), *MADE_ANEW], {6}),
     ],
     ids=[

@@ -90,9 +90,8 @@ class Witness:
 
     def _produced(self, record: Record, seen: str) -> None:
         at = (record.topic_id, record.partition, record.offset, record.timestamp_ms)
-        self.history.append(
-            Produced(*at, record.key, record.headers, record.value, seen, is_proven(record, *self.asked))
-        )
+        proven, epoch = is_proven(record, *self.asked), self._log.epoch_at(record)
+        self.history.append(Produced(*at, record.key, record.headers, record.value, seen, proven, epoch))
 
     def _stage_begun(self, stage: str) -> None:
         self.history.append(StageBegun(under_way(), stage))
