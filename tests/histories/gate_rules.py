@@ -17,7 +17,8 @@ from tests.histories.table_events import CatalogSetBack
 
 
 class GateRules(Rule):
-    """`closed`: plans whose gate has closed; `answered`: that somebody accepted or parked. `stopped`: the waveforms.
+    """`closed`: plans whose gate has closed, also those that were given up since: who commits one of them either could
+    not know, or is said to have known. `answered`: that somebody accepted or parked. `stopped`: the waveforms.
     `standing`: plans that bar others, and since which event. `rows`: published with the head that comes next.
     `given_up`: plans, and since when."""
 
@@ -41,7 +42,6 @@ class GateRules(Rule):
             case Answered():
                 self.answered.add(event.plan_id)
             case Abandoned():
-                self.closed.discard(event.plan_id)
                 self.standing.pop(event.plan_id, None)
                 self.given_up.setdefault(event.plan_id, self.case.at)
             case Published():

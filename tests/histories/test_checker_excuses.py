@@ -20,7 +20,6 @@ from tests.histories.by_hand import (
     a_rewind,
     after,
     before_quiet,
-    committed_by,
     head,
     held,
     kinds,
@@ -41,7 +40,6 @@ from tests.histories.events import (
     Committed,
     Ended,
     Event,
-    GateClosed,
     Held,
     Looked,
     Planned,
@@ -143,39 +141,6 @@ def test_an_older_head_that_is_shown_over_a_newer_one_is_a_stale_writer() -> Non
     events.insert(events.index(projected(6, 2)), over[1])
     zombie = analyse(History(events))
     assert not [a for a in zombie if "was shown over" in a.what], "who looked before cannot know"
-
-
-def test_an_ingest_past_a_closed_gate_is_invented() -> None:
-    stopped, backfill = planned("p2"), planned("p2", kind="backfill")
-    closed, looked, mine = GateClosed("p2"), Looked("run-2", "gates"), planned("p3", run="run-2")
-    done = committed_by("p3", "ingest")
-    assert kinds(before_quiet(stopped, closed, mine, looked, *done)) == [Kind.INVENTED]
-    assert kinds(before_quiet(stopped, closed, mine, *done)) == [Kind.INVENTED], "who never looks has no excuse"
-    assert kinds(before_quiet(stopped, looked, mine, closed, *done)) == [Kind.INVENTED], "nor who looked only before"
-    assert kinds(before_quiet(stopped, mine, looked, closed, *done)) == [], "who looked right before cannot know"
-    assert kinds(before_quiet(stopped, mine, looked, Looked("run-2", "head"), closed, *done)) == [], "nor once more"
-    other = replace(head(3, 6), run="run-9", plan_id="p9", kind="held")
-    late = before_quiet(stopped, mine, looked, other, Looked("run-2", "head"), closed, *done)
-    assert Kind.INVENTED in kinds(late), "who found another head looks again"
-    assert kinds(before_quiet(stopped, closed, Abandoned("p2"), mine, looked, *done)) == []
-    assert kinds(before_quiet(stopped, Abandoned("p2"), closed, mine, looked, *done)) == [], "its run hears of it late"
-    assert kinds(before_quiet(backfill, closed, mine, looked, *done)) == [], "it stands in nobody's way"
-
-
-@pytest.mark.parametrize(
-    ("action", "bars"), [("redrive", True), ("pick", True), ("", True), ("accept", False), ("discard", False)]
-)
-def test_what_a_gate_stopped_is_published_by_nobody_else_but_who_accepts_it(action: str, bars: bool) -> None:
-    """By no other decision, and by no backfill, wherever it has it from."""
-    one = cut("w5", [b"\x05\x00"], meta=metadata(NOW))[0]
-    row = Published("run-2", "p3", 3, "w5", b"\x05\x00", ((T, 0, 6, 2, proof_of(one)),))
-    kind = "held" if action else "backfill"
-    mine = planned("p3", run="run-2", kind=kind, action=action, ids=("w5",) if action else ())
-    rows = [] if action == "discard" else [row]
-    for stopped, found in (("w5", [Kind.INVENTED] if bars else []), ("w7", [])):
-        at_gate: list[Event] = [planned("p2"), GateClosed("p2", (stopped,))]
-        events = before_quiet(produced(6, one), *at_gate, mine, *rows, *committed_by("p3", kind))
-        assert kinds(events[:-1]) == found
 
 
 def test_a_rewind_that_moves_a_partition_that_was_not_named_is_a_stale_writer() -> None:
