@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
+from tests.histories.case import MOVED_ON_PURPOSE
 from tests.histories.events import Committed, Coordinate, LostOffset, Planned, Produced, Truncated
 
 Where = tuple[str, int]
@@ -62,11 +63,12 @@ class Disks:
             self._nothing_tells(where, end)
 
     def committed(self, before: Committed | None, head: Committed, *, planned: int, cuts: Mapping[Where, int]) -> None:
-        """The same, where it was put back and lost between the plan and its commit, or is put back only then; and where
-        no head of before is left. `planned`: when; `cuts`: since when partitions were cut off."""
+        """The same, where it was put back and lost between the plan and its commit, or is put back only then; where
+        no head of before is left; and where somebody goes to a position, or finds a catalog that was set back to it, in
+        front of which it is lost by then. `planned`: when; `cuts`: since when partitions were cut off."""
         ends = {(head.topic_id, p): end for p, end in head.unproven}
         for where in self.put_back.keys() & ends:
-            if head.kind == "rebuilt" or (head.kind == "ingest" and planned < cuts.get(where, -1)):
+            if head.kind in MOVED_ON_PURPOSE or (head.kind == "ingest" and planned < cuts.get(where, -1)):
                 self._nothing_tells(where, ends[where])
         stood = before.positions if before is not None and before.topic_id == head.topic_id else {}
         # Where the position stays, what was kept of it before stays, too.

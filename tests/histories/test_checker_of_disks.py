@@ -57,8 +57,8 @@ GROWN = (
 )
 
 
-def back_to(position: int) -> list[Event]:
-    back = replace(head(4, position), run="run-2", kind="rewind", generation=2)
+def back_to(position: int, unproven: tuple[tuple[int, int], ...] = ()) -> list[Event]:
+    back = replace(head(4, position), run="run-2", kind="rewind", generation=2, unproven=unproven)
     plan = Planned("run-3", "p4", "ingest", 2, 4, T, {0: position}, ((0, position, 8),))
     read = Read("run-3", "p4", T, 0, position, 8, tuple(range(position, 8)))
     made = replace(head(5, 8), run="run-3", kind="ingest", generation=2, plan_id="p4")
@@ -90,6 +90,27 @@ def test_the_very_same_record_once_more_in_front_of_a_position_hides_what_lies_b
     anew = [NEW, same, WAVE[1], WAVE[2]][disk.end - 4 :]
     written = [one if isinstance(one, Produced) else produced(n, one) for n, one in enumerate(anew, disk.end)]
     found = analyse(History(before_quiet(*GROWN, disk, *written, *then)))
+    assert {o for a in found if a.what.startswith("never seen") for _, _, o in a.coordinates} == unseen
+
+
+@pytest.mark.parametrize(
+    ("disk", "unproven", "unseen"),
+    [
+        (Truncated(T, 0, 4, True), ((0, 6),), set()),
+        (Truncated(T, 0, 4, True), ((0, 5),), {5}),
+        (Truncated(T, 0, 4, True), (), {4, 5}),
+        (Truncated(T, 0, 4), ((0, 6),), {4, 5}),
+    ],
+    ids=["nothing tells", "leader epochs tell", "something lies there", "cut off by an election"],
+)
+@pytest.mark.parametrize("set_back", [False, True])
+def test_what_lay_in_front_of_a_position_may_be_lost_before_somebody_goes_back_to_there(
+    disk: Truncated, unproven: tuple[tuple[int, int], ...], unseen: set[int], set_back: bool
+) -> None:
+    """Or before the catalog was set back to it, and somebody settles that."""
+    anew = [produced(n, one) for n, one in enumerate([NEW, NEW, WAVE[1], WAVE[2]], 4)]
+    lost = LostOffset(T, 0, 5), *((CatalogSetBack(2),) if set_back else ())
+    found = analyse(History(before_quiet(*GROWN, disk, *anew, *lost, *back_to(6, unproven))))
     assert {o for a in found if a.what.startswith("never seen") for _, _, o in a.coordinates} == unseen
 
 

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from tests.histories.by_hand import a_rewind, before_quiet, head, planned, projected, sound
-from tests.histories.events import Looked, Retained, Shared, Started
+from tests.histories.events import Event, Looked, Reset, Retained, Shared, Started
 from tests.histories.random_histories import play_history
 from tests.histories.seeded_bugs.of_heads import a_rewind_keeps_the_generation, the_fence_lets_everybody_through
 from tests.histories.seeded_bugs.of_offsets import (
     a_position_that_retention_overtook_moves_silently,
     what_a_rewind_skips_is_not_recorded,
 )
+from tests.histories.table_events import CatalogSetBack
 from tests.histories.tracing import OffTrack, follow
 from tests.wrong_products import (
     the_group_is_written_before_the_head_is_committed,
@@ -59,6 +60,24 @@ def test_who_was_shown_a_partition_plans_nothing_where_the_group_contradicts_the
         follow(again)
     with pytest.raises(OffTrack, match=r"partition 1, .* where the group contradicts the catalog"):
         follow(now)
+
+
+def test_who_is_shown_a_partition_only_when_it_writes_the_group_of_the_first_head_has_asked_before_that() -> None:
+    """Where the catalog was lost, and the group shows what it was in that partition alone."""
+    hides, shows = (Looked("run-2", "topic", (), shown) for shown in (1, 2))
+    both = replace(head(3, 6), kind="maintenance", positions={0: 6, 1: 0})
+    lost = both, Shared("topic-1", 1, 0, another=True, generation=1, sequence=3), CatalogSetBack(0)
+    made = replace(head(1, 6), run="run-2"), Looked("run-2", "group")
+    plan = planned("p2", run="run-2", base_sequence=1)
+
+    def run(*events: Event) -> None:
+        group = Reset("topic-1", 0, 6)
+        follow(before_quiet(*lost, group, Started("run-2", "ingest", 9), *events))
+
+    run(hides, Looked("run-2", "head"), *made, shows, plan)
+    for seen in ((shows, Looked("run-2", "head"), *made), (hides, Looked("run-2", "head"), *made, plan, shows)):
+        with pytest.raises(OffTrack, match=r"partition 1, .* where the group contradicts the catalog"):
+            run(*seen, replace(plan, plan_id="p3"))
 
 
 def nobody_looks_where_the_log_begins(patch: Patch) -> None:

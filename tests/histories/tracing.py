@@ -92,6 +92,8 @@ class Trace:
         """Runs to which a broker that they asked has not shown this partition, nor the group's offset of it: it had not
         heard of it, or it was added since. It may be shown to them when they write the group, before what they planned
         is heard of."""
+        self._begins: set[str] = set()
+        """Runs that have made the first head, and write the group of that before they plan."""
         self._found: dict[str, set[Group]] = {}
         """By run, what the group showed since it had looked, when it moved the stream on purpose."""
 
@@ -114,7 +116,7 @@ class Trace:
             case Looked():
                 self._known.note(event.run, event.what, self._at)
                 if event.what == "topic":
-                    (self._unseen.discard if event.shows(self.partition) else self._unseen.add)(event.run)
+                    self._shown(event)
             case GivenUp() | Lands() | Landed():
                 self._known.take(event, self._at)
             case Planned():
@@ -163,8 +165,15 @@ class Trace:
 
     # what runs did
 
+    def _shown(self, look: Looked) -> None:
+        if not look.shows(self.partition):
+            self._unseen.add(look.run)
+        elif look.run not in self._begins:
+            self._unseen.discard(look.run)
+
     def _planned(self, plan: Planned) -> None:
         self._plans[plan.plan_id] = plan
+        self._begins.discard(plan.run)
         # What an operator was shown may be begun much later; then it is of the head that it was shown on.
         shown = plan.kind in ("held", "promote")
         seen = self._moments if shown else self._since(plan.run, "head", "topic")
@@ -197,6 +206,8 @@ class Trace:
             self._carried(new, before, made)
         elif before is not None:
             self._moved(new, before, made)
+        if new.kind == "first":
+            self._begins.add(new.run)
         if not new.plan_id:
             self._found[new.run] = {m.group for m in self._since(new.run, "group")}
         self._topic_of[new.sequence] = new.topic_id
