@@ -32,6 +32,7 @@ from tests.histories.by_hand import (
     held,
     kinds,
     parked,
+    planned,
     produced,
     projected,
     proof_of,
@@ -53,8 +54,10 @@ from tests.histories.events import (
     Read,
     Rewound,
     Started,
+    Truncated,
 )
 from tests.histories.history import History, load_history
+from tests.histories.verify_events import Verified
 from tests.histories.wrong_histories import WRONG
 
 
@@ -139,6 +142,25 @@ def test_what_is_no_chunk_may_be_held_by_what_it_was_beyond_the_limit_of_its_byt
     events = [next((new for old, new in others if old == e), e) for e in sound()]
     assert kinds([JunkLimit(1), *events]) == []
     assert kinds([JunkLimit(1000), *events]) == [Kind.LOST]
+
+
+@pytest.mark.parametrize(
+    ("junk_is_held", "said", "untrue"),
+    [(True, "held", False), (True, "discarded", False), (True, "same", True), (False, "held", True)],
+)
+def test_a_verification_may_take_what_is_a_chunk_today_for_the_record_that_is_held_from_there(
+    junk_is_held: bool, said: str, untrue: bool
+) -> None:
+    """Which was none, lies there no more, and is not discarded with the others."""
+    junk = produced(6, OPEN[0]._replace(headers=()))
+    what = (None, None, oracle.size_of(junk), oracle.digest_of(junk).hex(), False, "not_a_chunk", "d3", None)
+    goes: list[Event] = [replace(held(5, OPEN[0], "d3", "discarded"), sequence=3)]
+    rows = [*goes, *((Held("run-1", T, 0, 6, *what, stored=False),) if junk_is_held else ())]
+    made = replace(head(3, 7), kind="ingest", plan_id="p3", decision="d3")
+    anew = Truncated(T, 0, 6), produced(6, OPEN[0])
+    says = Verified("run-9", ((0, 0, 7),), ((0, 0, 7),), (("w1", "same"), ("w2", said)))
+    found = analyse(History(before_quiet(junk, planned("p3"), *rows, made, *anew, says)))
+    assert any(a.kind is Kind.UNTRUE for a in found) is untrue
 
 
 @pytest.mark.parametrize("name", WRONG)

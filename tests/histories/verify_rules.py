@@ -165,11 +165,11 @@ class VerifyRules(Rule):
             skipped = any(_is_in(c, head.skipped) for c in loose)
             passed = (self._as_held(held, lies) if held else {"skipped"}) if skipped else set()
             return {"missing in the table", *passed} if owed else _ANYTHING
+        # What is a chunk today is taken for the record that is held from there (docs/guarantees.md).
+        taken_for_another = any(self._was_no_chunk(c) for c, _ in lies)
         if not held:
-            if any(self._was_no_chunk(c) for c, _ in lies):
-                return _ANYTHING  # taken for what is held from there (docs/guarantees.md)
-            return {"outside"} if lies else {"outside", "nothing"}
-        return self._as_held(held, lies)
+            return _ANYTHING if taken_for_another else {"outside"} if lies else {"outside", "nothing"}
+        return self._as_held(held, lies) | ({"held"} if taken_for_another else set())
 
     @staticmethod
     def _as_held(held: list[Held], lies: list[Lies]) -> set[str]:
