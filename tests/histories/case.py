@@ -21,6 +21,7 @@ from tests.histories.events import (
     Read,
     Recorded,
 )
+from tests.histories.kept_in_front import KeptInFront
 from tests.histories.knowledge import ACTED, PREPARED, Knowledge
 from tests.histories.late_events import GivenUp, Landed, Lands
 from tests.histories.ledger import Ledger
@@ -33,15 +34,17 @@ _ACTS = (Planned, Read, Held, Committed, Recorded, Projected)
 
 
 class Case:
-    """`at`: number of the event. `known`: when runs looked and acted. `heads_at`: when each head of today's tables was
-    committed, and its kind. `kept_until`: of a catalog that was set back, the event up to which it knows what was done.
-    `refused`: waveforms that the gate refuses now; `ever_refused`: those that it ever has."""
+    """`at`: number of the event. `known`: when runs looked and acted. `kept`: what heads keep of the log. `heads_at`:
+    when each head of today's tables was committed, and its kind. `kept_until`: of a catalog that was set back, the
+    event up to which it knows what was done. `refused`: waveforms that the gate refuses now; `ever_refused`: those that
+    it ever has."""
 
     def __init__(self) -> None:
         self.ledger = Ledger()
         self.at = -1
         self.found: list[Anomaly] = []
         self.known = Knowledge()
+        self.kept = KeptInFront(self.ledger)
         self.heads_at: list[tuple[int, str]] = []
         self.kept_until = -1
         self.quiet = False
@@ -61,6 +64,7 @@ class Case:
             self.kept_until = kept[-1] if kept else -1
             self.heads_at = self.heads_at[: len(kept)]
             self.ledger.set_back(event.sequence, held=bool(event.sequence) or event.dropped)
+            self.kept.set_back(event.sequence)
             return
         self.ledger.take(event)
         if isinstance(event, _ACTS):
@@ -70,6 +74,9 @@ class Case:
         match event:
             case Committed():
                 self.heads_at.append((self.at, event.kind))
+                self.kept.committed(event)
+            case Planned():
+                self.kept.planned(event)
             case Looked():
                 self.known.note(event.run, event.what, self.at)
             case GivenUp() | Lands() | Landed():

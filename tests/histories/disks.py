@@ -3,11 +3,10 @@ more (docs/guarantees.md). Excuses what is never seen; judges nothing."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 
 from tests.histories.case import MOVED_ON_PURPOSE
-from tests.histories.events import Committed, Coordinate, LostOffset, Planned, Produced, Truncated
+from tests.histories.events import Committed, Coordinate, LostOffset, Planned, Truncated
 
 Where = tuple[str, int]
 """A partition."""
@@ -16,29 +15,28 @@ Where = tuple[str, int]
 class Disks:
     """`put_back`: by partition, from where on its disk was, until it is cut off after a head has looked at that.
     `unproven`: of which the batch in front of the position is lost, and up to where that is, until another one lies
-    there. `in_front`: by position, what lay in front of it when a head stood there, and when that was. `bare`: by
-    partition, the position of a head in front of which nothing lay when it was made."""
+    there. `bare`: by partition, the position of a head in front of which nothing lay when it was made."""
 
     def __init__(self) -> None:
         self.put_back: dict[Where, int] = {}
         self.unproven: dict[Where, tuple[int, int]] = {}
-        self.in_front: dict[tuple[Where, int], list[tuple[int, Produced]]] = defaultdict(list)
         self.bare: dict[Where, int] = {}
 
     def hide(self, c: Coordinate) -> bool:
         start, end = self.unproven.get(c[:2], (0, 0))
         return start <= c[2] < end
 
-    def cut(self, event: Truncated, *, looked_at: bool) -> None:
-        """`looked_at`: by a head, since it was cut off before."""
+    def cut(self, event: Truncated, *, looked_at: bool, kept: bool) -> None:
+        """`looked_at`: by a head, since it was cut off before. `kept`: what lay in front of the position, by the head:
+        then what lies there now, or that nothing does, tells of this cut, and is followed back to a proven place."""
         where = event.topic_id, event.partition
         if looked_at:
             self.put_back.pop(where, None)
         if event.backup:
             self.put_back[where] = min(event.end, self.put_back.get(where, event.end))
         if where in self.unproven:
-            # Beyond there the batch in front of the position is one that was written anew, which tells.
-            self.unproven[where] = self.unproven[where][0], min(event.end, self.unproven[where][1])
+            start, end = self.unproven[where]
+            self.unproven[where] = start, (start if kept else event.end) if event.end < end else end
         if event.backup and event.end < self.bare.get(where, 0):
             self.unproven[where] = event.end, self.bare[where]
 
@@ -49,17 +47,9 @@ class Disks:
         if in_front and where in self.put_back:
             self._nothing_tells(where, event.offset + 1 if event.told is None else event.told)
 
-    def stands(self, where: Where, end: int, lies: Produced | None, *, at: int) -> None:
-        """A head, at this event, with this in front of it. Records of transactions are no proof: these have numbers,
-        too, and none comes twice."""
-        if lies is not None and lies.seen == "committed":
-            self.in_front[where, end].append((at, lies))
-
-    def believed(self, where: Where, end: int, lies: Produced | None, *, since: int) -> None:
-        """A position in front of which this lies, that was cut off since. What had lain there may have been sent anew
-        as it was, in an epoch of the same number, and behind others than before."""
-        there = any(what == lies for at, what in self.in_front.get((where, end), ()) if at < since)
-        if there and end > self.put_back.get(where, end):
+    def believed(self, where: Where, end: int) -> None:
+        """A position in front of which the very same lies that lay there, sent anew, and behind others than before."""
+        if end > self.put_back.get(where, end):
             self._nothing_tells(where, end)
 
     def committed(self, before: Committed | None, head: Committed, *, planned: int, cuts: Mapping[Where, int]) -> None:

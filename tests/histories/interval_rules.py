@@ -107,7 +107,9 @@ class IntervalRules(Rule):
         covers again: leader epochs do not tell that it was written anew (docs/guarantees.md)."""
         found: set[Coordinate] = set()
         ends = {(p, epoch): end for p, epoch, end in plan.epoch_ends}
-        for (topic_id, p), noted in self.written_over.items():
+        # Where the position itself is on another log, which it tells, nothing that was noted behind it is believed.
+        told = [at for at in self.written_over if not self.case.kept.is_another(at)]
+        for (topic_id, p), noted in ((at, self.written_over[at]) for at in told):
             goes = max((c[2] + 1 for c in self.ledger.records if c[:2] == (topic_id, p)), default=0)
             for n in noted:
                 reach = self.reach.get(((topic_id, p), n.epoch), n.end)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import replace
 
 from tests.histories.anomaly import Kind
@@ -70,10 +70,7 @@ class OffsetRules(Rule):
                 self.made_at[event.sequence] = self.case.at
                 self._past_a_cut(before, event)
                 if event.kind in MOVED_ON_PURPOSE:
-                    self._believed(event.topic_id, event.positions)
-                for p, end in event.positions.items():
-                    lies = self.ledger.records.get((event.topic_id, p, end - 1))
-                    self.disks.stands((event.topic_id, p), end, lies, at=self.case.at)
+                    self._believed(event, self.case.kept.taken_by_any_head)
                 planned = self.planned_at.get(event.plan_id, -1)
                 cuts = {at: since for at, (_, since) in self.cuts.items()}
                 self.disks.committed(before, event, planned=planned, cuts=cuts)
@@ -81,7 +78,7 @@ class OffsetRules(Rule):
             case Planned():
                 self.planned_at[event.plan_id] = self.case.at
                 if event.kind == "ingest":
-                    self._believed(event.topic_id, event.positions)
+                    self._believed(event, self.case.kept.taken_for_what_lay_there)
                 self.disks.planned(event)
             case Truncated():
                 self._cut(event)
@@ -288,13 +285,12 @@ class OffsetRules(Rule):
         planned = self.planned_at.get(head.plan_id, -1)
         return head.kind == "ingest" and planned > since and before is not None and before.positions.get(p, 0) <= end
 
-    def _believed(self, topic_id: str, positions: Mapping[int, int]) -> None:
-        """Somebody goes on from there, or back to there."""
-        for p, end in positions.items():
-            in_front = topic_id, p, end - 1
-            if self._written_anew(in_front):
-                since = self.cuts[topic_id, p][1]
-                self.disks.believed((topic_id, p), end, self.ledger.records.get(in_front), since=since)
+    def _believed(self, of: Committed | Planned, taken: Callable[[tuple[str, int]], int]) -> None:
+        """Somebody goes on, or back to, behind a record that was sent anew as it was."""
+        for where in ((of.topic_id, p) for p in of.positions):
+            end = taken(where)
+            if end and self._written_anew((*where, end - 1)):
+                self.disks.believed(where, end)
 
     def _cut(self, event: Truncated) -> None:
         """What was cut off and is owed stays owed; what comes at its offsets is new, whatever was said of them."""
@@ -302,7 +298,8 @@ class OffsetRules(Rule):
         self.owed = {moved.get(c, c): found for c, found in self.owed.items()}
         self.gaps = {moved.get(c, c) for c in self.gaps}
         at = event.topic_id, event.partition
-        self.disks.cut(event, looked_at=at not in self.cuts)
+        kept = self.case.kept.now.get(at, (0, None))[1] is not None
+        self.disks.cut(event, looked_at=at not in self.cuts, kept=kept)
         self.cuts[at] = min(event.end, self.cuts.get(at, (event.end, 0))[0]), self.case.at
         for given_up in (self.given_up, *(back for _, back in self.taken_back)):
             for c in [c for c in given_up if c[:2] == at and c[2] >= event.end]:
@@ -331,7 +328,7 @@ class OffsetRules(Rule):
         self._what_is_owed()
         if self.case.quiet:
             if self.ledger.heads:
-                self._believed(self.ledger.heads[-1].topic_id, self.ledger.heads[-1].positions)
+                self._believed(self.ledger.heads[-1], self.case.kept.taken_for_what_lay_there)
             self._what_was_never_seen()
 
     def _what_is_owed(self) -> None:
