@@ -86,7 +86,7 @@ def _carried_out(words: Sequence[str]) -> int:
     except WavestitchError as error:
         if "--json" in words and not terminal.has_shown():
             print(json.dumps(error.to_json()))
-        terminal.err.print(f"{type(error).__name__}", style="red", end=": ", highlight=False)
+        terminal.err.print(error.kind, style="red", end=": ", highlight=False)
         terminal.err.print(error.message, highlight=False)
         return exit_code_of(error)
     except MemoryError:

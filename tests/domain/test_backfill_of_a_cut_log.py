@@ -160,6 +160,22 @@ def test_where_retention_has_passed_the_cut_nothing_that_was_read_there_is_belie
     assert [w for w in published(bench) if w.startswith("new")] == NEW[1:]
 
 
+@pytest.mark.parametrize("taken", [3, 5, 6, 7])
+def test_the_more_retention_has_taken_of_what_a_backfill_had_read_ahead_of_the_ingest_the_more_is_named(
+    taken: int,
+) -> None:
+    """Beyond the last offset that was read, too, where no leader says any more that it was cut off at 2."""
+    bench = Bench(FakeLog("waves", 1))
+    read_by_a_backfill(bench)
+    bench.log.truncate(Partition(0), Offset(2))
+    for n in range(7):
+        send(bench, f"new{n}", day=1)
+    bench.log.retain_from(Partition(0), Offset(taken))
+    done = backfill(bench, ARCHIVE, days(1, 2))
+    assert done.lost == (span(0, 0, taken),)
+    assert [w for w in published(bench) if w.startswith("new")] == [f"new{n}" for n in range(taken - 2, 7)]
+
+
 def test_a_row_of_an_earlier_version_is_believed_as_it_was_then() -> None:
     """It kept no epochs: what it says costs nobody reading, and beyond the positions is a limit."""
     bench = Bench(FakeLog("waves", 1))

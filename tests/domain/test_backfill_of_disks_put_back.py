@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.builders.ranges import span
 from tests.domain import backfill_rig as rig
 from tests.domain.backfill_rig import ARCHIVE, backfill, days, send
 from tests.fakes.batch import Bench
@@ -82,3 +83,24 @@ def test_nothing_is_believed_behind_the_place_from_which_a_position_is_on_anothe
         send(bench, f"new{n}", day=1)
     assert backfill(bench, ARCHIVE, days(1, 2)).lost == ()
     assert {f"new{n}" for n in range(3, 12)} <= published(bench)
+
+
+@pytest.mark.parametrize("taken", [3, 5, 7])
+def test_of_what_is_gone_nothing_is_believed_either_behind_the_place_from_which_a_position_is_on_another_log(
+    taken: int,
+) -> None:
+    """Whatever leader epochs say, and as the next ingest says it: a backfill had read that in a later epoch than the
+    position is of."""
+    bench = Bench(FakeLog("waves", 1))
+    for n in range(8):
+        send(bench, f"old{n}", day=5)
+    rig.ingest(bench)
+    bench.log.restart(P0)
+    backfill(bench, ARCHIVE, days(5, 6))
+    bench.log.put_back(P0, Offset(2), 0)
+    for n in range(2, 10):
+        send(bench, f"new{n}", day=1)
+    bench.log.retain_from(P0, Offset(taken))
+    done = backfill(bench, ARCHIVE, days(1, 2))
+    assert {f"new{n}" for n in range(taken, 10)} <= published(bench)
+    assert done.lost == (span(0, 0, taken),)

@@ -18,7 +18,7 @@ from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.kafka import cluster_addresses
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.cluster_addresses import ask_cluster
-from wavestitch.kafka.connection import Connection, Disconnected
+from wavestitch.kafka.connection import Connection, Disconnected, OutOfTime, with_before
 from wavestitch.kafka.host_addresses import reach
 from wavestitch.kafka.kafka_python import consumer, metadata
 from wavestitch.kafka.raw_log import RawLog
@@ -96,6 +96,16 @@ def brokers(host: str, port: int, *, epoch: int = 0, **more: Any) -> Any:
         "topics": [topic(error_code=0, name="waves", is_internal=False, partitions=[part])],
     }
     return known[9](**said | more)
+
+
+def test_what_was_the_matter_with_a_broker_is_told_once_however_often_it_is_asked_again() -> None:
+    """It had the time to say it, so the time alone is not the matter."""
+    told = with_before(OutOfTime("late"), Disconnected("refused"))
+    again = with_before(OutOfTime("later"), told)
+    assert (type(told), told.message) == (Disconnected, "late. Before that: refused")
+    assert (type(again), again.message) == (Disconnected, "later. Before that: refused")
+    assert with_before(Disconnected("closed"), told).message == "closed"
+    assert with_before(OutOfTime("late"), OutOfTime("late, too")).message == "late"
 
 
 def test_a_broker_that_says_nothing_keeps_no_answer_of_another_one_away(

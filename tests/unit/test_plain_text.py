@@ -103,6 +103,7 @@ def test_an_error_names_hostile_text_harmlessly_and_crosses_a_process(kind: str)
 def test_an_error_of_one_part_s_own_kind_is_of_the_kind_above_it_in_another_process() -> None:
     """A broker that is away is no reason to give up for good."""
     for kind, known in ((Disconnected, Transient), (OutOfTime, Transient), (Uninflatable, Terminal), (Fenced, Fenced)):
+        assert kind("m").kind == known.__name__, "as the terminal names it"
         found = error_from_json(json.loads(json.dumps(kind("m", n=2).to_json())))
         assert (type(found), found.message, found.facts) == (known, "m", {"n": 2})
 

@@ -220,9 +220,9 @@ OF_ANOTHER_TIME = replace(BACKFILL, starts={"0": [[0, 10, 9, 9]]})
         (None, None, [span(0, 0, 10)], [span(0, 0, 10)]),
         (6, None, [span(0, 0, 4)], [span(0, 0, 6)]),
         (2, None, [span(0, 0, 2)], [span(0, 0, 2)]),
-        (None, 3, [span(0, 0, 3)], [span(0, 0, 10)]),
-        (6, 3, [span(0, 0, 3)], [span(0, 0, 6)]),
-        (6, 0, [], [span(0, 0, 6)]),
+        (None, 3, [span(0, 0, 3)], [span(0, 0, 3)]),
+        (6, 3, [span(0, 0, 3)], [span(0, 0, 3)]),
+        (6, 0, [], []),
     ],
 )
 def test_of_an_epoch_that_was_cut_off_what_lies_behind_the_position_is_read_again_and_lost_to_nobody(

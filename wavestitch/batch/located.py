@@ -86,6 +86,11 @@ def noted_starts(here: Survey, scope: Scope) -> dict[Partition, Known]:
         # In an epoch of then or before; its number may be that of another one today.
         if p in anew and epoch <= (stands[p].leader_epoch or 0) and end > anew[p]:
             cuts[p, epoch] = min(anew[p], cuts.get((p, epoch), end))
+        # Where retention has passed all of it, no leader says any more whether it was cut off, and no position is whole
+        # behind it.
+        stood = stands[p].next_offset if p in stands else Offset(0)
+        if p in here.ends and stood < end <= here.ends[p].log_start and epoch != here.ends[p].leader_epoch:
+            cuts[p, epoch] = min(stood, cuts.get((p, epoch), end))
     return known_starts(rows, here.head, scope, cuts, anew)
 
 

@@ -47,10 +47,13 @@ class WavestitchError(Exception):
         self.for_guests = self.FOR_GUESTS if for_guests is None else for_guests
         self.facts = facts
 
+    @property
+    def kind(self) -> str:
+        """The name that every process and reader knows: a part of the product may have a kind of its own."""
+        return next(c.__name__ for c in type(self).__mro__ if c.__name__ in _BY_NAME or c is WavestitchError)
+
     def to_json(self) -> dict[str, Any]:
-        """By the kind that every process knows: a part of the product may have one of its own."""
-        kind = next(c.__name__ for c in type(self).__mro__ if c.__name__ in _BY_NAME or c is WavestitchError)
-        return {"error": kind, "message": self.message, "facts": self.facts}
+        return {"error": self.kind, "message": self.message, "facts": self.facts}
 
 
 class Terminal(WavestitchError):

@@ -58,16 +58,18 @@ def joined(ranges: Iterable[OffsetRange], *, gap: int = 0) -> list[OffsetRange]:
 
 
 def without(ranges: Iterable[OffsetRange], gone: Iterable[OffsetRange]) -> list[OffsetRange]:
-    """What is left of these ranges, in order."""
+    """What is left of these ranges, in order. Both are gone through once: there may be thousands of each."""
     left: list[OffsetRange] = []
-    holes = joined(gone)
+    holes, first = joined(gone), 0
     for r in joined(ranges):
         start = r.start
-        for hole in holes:
-            if hole.partition == r.partition and start < hole.end and hole.start < r.end:
-                if start < hole.start:
-                    left.append(OffsetRange(r.partition, start, hole.start))
-                start = hole.end
+        while first < len(holes) and (holes[first].partition, holes[first].end) <= (r.partition, start):
+            first += 1
+        at = first
+        while at < len(holes) and holes[at].partition == r.partition and holes[at].start < r.end:
+            if start < holes[at].start:
+                left.append(OffsetRange(r.partition, start, holes[at].start))
+            start, at = holes[at].end, at + 1
         if start < r.end:
             left.append(OffsetRange(r.partition, start, r.end))
     return left

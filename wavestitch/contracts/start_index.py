@@ -35,8 +35,8 @@ _KEEPING = frozenset(kind for kind in PlanKind if kind.keeps_all)
 class Known(NamedTuple):
     """Of one partition: what batches have read, of that what may hold a waveform that starts in the interval, and of
     it all what was read by those that publish or hold whatever they read (`held`). `cut_off`: what may have held such
-    a one, was cut off since, and was read by nobody who holds it. `elsewhere`: what holds none, as far as leader epochs
-    tell; of that less is believed where it can be read again."""
+    a one, was cut off since, and was read by nobody who holds it. `elsewhere`: what holds none; behind the position
+    of an epoch that was cut off less is believed of what can be read again."""
 
     read: tuple[OffsetRange, ...] = ()
     wanted: tuple[OffsetRange, ...] = ()
@@ -99,14 +99,15 @@ def known_starts(
             for block in (StartBlock(*b) for b in blocks):  # type: ignore[arg-type]
                 all_of_it = OffsetRange(p, block.start, block.end if present else min(block.end, stands))
                 may_start = block.may_start_in(scope)
-                here = all_of_it if cut is None else all_of_it._replace(end=min(all_of_it.end, cut))
+                here = all_of_it._replace(end=min(all_of_it.end, anew.get(p, all_of_it.end)))
+                here = here if cut is None else here._replace(end=min(here.end, cut))
                 if here.size > 0:
                     # A skip opens a generation: what an older one read there may be another log.
                     known = [here] if present else without([here], head.skipped)
                     found[p].noted += known
                     found[p].may_start += [here] * may_start
                     found[p].held += [here] * holds
-                    sure = here._replace(end=min(here.end, anew.get(p, here.end), here.end if cut is None else stands))
+                    sure = here if cut is None else here._replace(end=min(here.end, stands))
                     found[p].read += [both for r in known if (both := r.cut(sure)).size > 0]
                     found[p].wanted += [sure] * (may_start and sure.size > 0)
                 # Whatever its generation: the epoch proves it, and a rewind below the cut takes nothing of that back.
@@ -119,8 +120,9 @@ def known_starts(
 
 @dataclass(slots=True)
 class _Noted:
-    """`noted`, `may_start`: as leader epochs tell; `read`, `wanted`: what of it is believed. `lost`, `saved`: of what
-    was cut off, by epoch, what may have held what is looked for, and what is held."""
+    """`noted`, `may_start`: as leader epochs and positions tell; `read`, `wanted`: what of it is believed where it can
+    be read again. `lost`, `saved`: of what was cut off, by epoch, what may have held what is looked for, and what is
+    held."""
 
     noted: list[OffsetRange] = field(default_factory=list)
     may_start: list[OffsetRange] = field(default_factory=list)

@@ -41,7 +41,7 @@ def main() -> int:
         stack = start_stack(say=say, folder=FOLDER, spark_conf=conf, spark=ConnectServer(java_home, conf=conf))
         report = tell(stage_of(stack), say=say)
     except WavestitchError as error:
-        terminal.err.print(f"{type(error).__name__}: {error.message}", style="red", markup=False)
+        terminal.err.print(f"{error.kind}: {error.message}", style="red", markup=False)
         return 1
     finally:
         stop_stack(say=say, folder=FOLDER)

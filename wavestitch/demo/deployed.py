@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 say=say,
             )
     except WavestitchError as error:
-        terminal.err.print(f"{type(error).__name__}: {error.message}", style="red", markup=False)
+        terminal.err.print(f"{error.kind}: {error.message}", style="red", markup=False)
         return 1
     report["seconds"] = round(time.monotonic() - began, 1)
     asked.report.write_text(json.dumps(report, indent=1, default=str))

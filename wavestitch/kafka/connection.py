@@ -30,7 +30,12 @@ _MOST_HEAD = 1 << 10
 
 
 class Disconnected(Transient):
-    """The broker cannot be reached, or went away, or did not answer in time."""
+    """The broker cannot be reached, or went away, or did not answer in time. `was`: what was the matter with it, where
+    the message says what came after that."""
+
+    def __init__(self, message: str, *, was: str = "", **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.was = was or self.message
 
 
 class OutOfTime(Disconnected):
@@ -38,10 +43,11 @@ class OutOfTime(Disconnected):
 
 
 def with_before(now: Disconnected, before: Disconnected | None) -> Disconnected:
-    """What is told of a broker that was asked again: where no answer came in time, what was the matter before, too."""
+    """What is told of a broker that was asked again: where no answer came in time, what was the matter before, too. It
+    had the time to say that."""
     if before is None or isinstance(before, OutOfTime) or not isinstance(now, OutOfTime):
         return now
-    return OutOfTime(f"{now.message}. Before that: {before.message}")
+    return Disconnected(f"{now.message}. Before that: {before.was}", was=before.was)
 
 
 class Connection:

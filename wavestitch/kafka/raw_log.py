@@ -417,7 +417,7 @@ class RawLog:
                 self._leave_replicas()
                 if time.monotonic() + _PAUSE_SECONDS > until:
                     told = with_before(gone, said)
-                    raise type(told)(f"{told.message}{self._said_of(self._refused)}") from gone
+                    raise type(told)(f"{told.message}{self._said_of(self._refused)}", was=told.was) from gone
                 time.sleep(_PAUSE_SECONDS)
 
 
