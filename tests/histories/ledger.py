@@ -370,7 +370,7 @@ class Ledger:
         """Of what lay at a held row's coordinate, what the row is about."""
         places = self.places(row.coordinate)
         if len(places) < 2:
-            return row.coordinate
+            return places[0] if places else row.coordinate
         key = row.coordinate, identity(row)
         if key in self._payloads:
             mine = [

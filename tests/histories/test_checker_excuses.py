@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders.records import cut, metadata
+from tests.builders.records import cut, letter, metadata
 from tests.histories.anomaly import Kind
 from tests.histories.by_hand import (
     LATER,
@@ -289,6 +289,24 @@ def test_what_was_read_before_the_log_was_cut_off_is_what_was_there_then() -> No
     events = swap_type(Read, lambda e: replace(e, former=(5,)))
     at = next(n for n, e in enumerate(events) if isinstance(e, Read))
     assert kinds([*events[:at], Truncated(T, 0, 5), produced(5, WAVE[0]), *events[at:-1]]) == []
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_how_many_chunks_there_are_is_known_from_one_that_is_held_though_it_was_cut_off(is_held: bool) -> None:
+    """And nothing was written in its place yet."""
+    first, last = cut("w5", [b"\x05\x00", b"\x06\x00"], meta=metadata(NOW), live=True)
+    untold = letter("w5", 1, b"\x06\x00", meta=metadata(NOW), count=None, digest=None)
+    copies = [produced(n, one) for n, one in enumerate((first, untold, last), 6)]
+    rows = [replace(held(n, one, "d3"), sequence=3) for n, one in enumerate((first, untold, last), 6)]
+    plan, read = planned("p3", ranges=((0, 6, 9),)), Read("run-1", "p3", T, 0, 6, 9, (6, 7, 8))
+    made = replace(head(3, 9), kind="ingest", plan_id="p3", decision="d3")
+    chunks = tuple((T, 0, n, 2, proof_of(one)) for n, one in ((6, first), (7, untold)))
+    publishes = Published("run-2", "p4", 4, "w5", b"\x05\x00\x06\x00", chunks)
+    again = planned("p4", run="run-2", kind="backfill", base_sequence=3), publishes
+    done = replace(head(4, 9), run="run-2", kind="backfill", plan_id="p4", decision="d4")
+    events = before_quiet(*copies, plan, read, *rows[: 3 if is_held else 2], made, Truncated(T, 0, 8), *again, done)
+    found = [a.what for a in analyse(History(events)) if "cut short" in a.what]
+    assert found == ([] if is_held else ["it was cut short: chunks [0, 1], of []"])
 
 
 # heads that are made anew

@@ -92,8 +92,9 @@ class Trace:
         """Runs to which a broker that they asked has not shown this partition, nor the group's offset of it: it had not
         heard of it, or it was added since. It may be shown to them when they write the group, before what they planned
         is heard of."""
-        self._begins: set[str] = set()
-        """Runs that have made the first head, and write the group of that before they plan."""
+        self._shown: set[str] = set()
+        """Those to which one has since: it counts once they look at the head. What comes after that they may have asked
+        in order to write the group of a head that they found, or had to make."""
         self._found: dict[str, set[Group]] = {}
         """By run, what the group showed since it had looked, when it moved the stream on purpose."""
 
@@ -115,8 +116,7 @@ class Trace:
                 self._ended(event)
             case Looked():
                 self._known.note(event.run, event.what, self._at)
-                if event.what == "topic":
-                    self._shown(event)
+                self._looked(event)
             case GivenUp() | Lands() | Landed():
                 self._known.take(event, self._at)
             case Planned():
@@ -165,15 +165,16 @@ class Trace:
 
     # what runs did
 
-    def _shown(self, look: Looked) -> None:
-        if not look.shows(self.partition):
-            self._unseen.add(look.run)
-        elif look.run not in self._begins:
+    def _looked(self, look: Looked) -> None:
+        if look.what == "topic":
+            shows = look.shows(self.partition)
+            (self._shown.add if shows else self._shown.discard)(look.run)
+            self._unseen |= set() if shows else {look.run}
+        elif look.what == "head" and look.run in self._shown:
             self._unseen.discard(look.run)
 
     def _planned(self, plan: Planned) -> None:
         self._plans[plan.plan_id] = plan
-        self._begins.discard(plan.run)
         # What an operator was shown may be begun much later; then it is of the head that it was shown on.
         shown = plan.kind in ("held", "promote")
         seen = self._moments if shown else self._since(plan.run, "head", "topic")
@@ -206,8 +207,6 @@ class Trace:
             self._carried(new, before, made)
         elif before is not None:
             self._moved(new, before, made)
-        if new.kind == "first":
-            self._begins.add(new.run)
         if not new.plan_id:
             self._found[new.run] = {m.group for m in self._since(new.run, "group")}
         self._topic_of[new.sequence] = new.topic_id
