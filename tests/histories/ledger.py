@@ -5,7 +5,7 @@ stand. Answers one question, whether a record is durable; decides nothing else. 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from tests.domain.oracle import Piece, Truth, digest_of, piece_of, size_of, truths
@@ -34,6 +34,7 @@ from tests.histories.events import (
 )
 from tests.histories.maintenance_events import JunkGoes
 from tests.histories.promotion_events import Replaced
+from tests.histories.released import Released, Word
 from tests.histories.table_events import Deleted, Forgotten, TakenOut
 
 Identity = tuple[str | None, int | None, int, bytes]
@@ -77,8 +78,7 @@ class Ledger:
         self.held: dict[Coordinate, list[Held]] = defaultdict(list)
         self.group: dict[int, tuple[int, tuple[int, int] | None]] = {}
         self._published_pieces: set[Identity] = set()
-        self._released: dict[Identity, list[Committed]] = defaultdict(list)
-        """Pieces of rows that a head has taken out, each with the head before it: what that had passed, the row had."""
+        self._released = Released()
         self._held_pieces: dict[Identity, list[Held]] = defaultdict(list)
         self._held_of: dict[str, list[Held]] = defaultdict(list)
         self._payloads: dict[tuple[Coordinate, Identity], bytes | None] = {}
@@ -141,8 +141,8 @@ class Ledger:
             case Held():
                 self._hold(event)
             case Replaced():
-                for piece in (p for p in self._published_pieces if p[0] in event.ids):
-                    self._released[piece].append(self.heads[-1])
+                for row in (row for i in event.ids for row in self.published.get(i, ())):
+                    self._released.take_out(row, self.heads[-1])
                 self._without_rows(set(event.ids))
             case Published():
                 self.published[event.id].append(event)
@@ -267,21 +267,19 @@ class Ledger:
             return True
         copies = self._held_pieces.get(piece.same, ())
         held = [row for row in copies if self.counts(row) and self._has(row, record.value)]
-        return any(self._says(row, piece, or_more=self._was_released(record, piece)) for row in held)
+        words = self._released.words(record, piece.same)
+        return any(self._says(row, piece, words) for row in held)
 
-    def _was_released(self, record: Produced, piece: Piece) -> bool:
-        """Whether it was passed as a copy of what a row had, which a head has taken out since. What the row said of the
-        whole, it said for this one, too."""
-        topic_id, p, o = record.coordinate
-        return any(h.topic_id == topic_id and o < h.positions.get(p, 0) for h in self._released.get(piece.same, ()))
-
-    def _says(self, row: Held, piece: Piece, *, or_more: bool) -> bool:
-        """Whether a held copy of a chunk says of the whole what another one does, `or_more`: else somebody may want
-        either. What is asked of chunks by now changes nothing of what they say."""
+    def _says(self, row: Held, piece: Piece, words: Sequence[Word]) -> bool:
+        """Whether a held copy of a chunk says of the whole what another one does, or else somebody may want either.
+        `words`: of the rows that had it; then it may also say more, or these have. What is asked of chunks by now
+        changes nothing of what they say."""
         found = [piece_of(self.records[c]) for c in self.places(row.coordinate) if self.committed(c)]
         same = [p for p in found if p is not None and p.same == piece.same]
-        silent = (None,) if or_more else ()
-        return any(piece.count in (p.count, *silent) and piece.digest in (p.digest, *silent) for p in same)
+        counts, digests = (
+            ({None, *(w.chunks for w in words)}, {None, *(w.digest for w in words)}) if words else ((), ())
+        )
+        return any(piece.count in (p.count, *counts) and piece.digest in (p.digest, *digests) for p in same)
 
     def stands(self, piece: Identity) -> bool:
         """Whether a chunk is published, or held with its bytes."""

@@ -39,7 +39,8 @@ class OffsetRules(Rule):
     that no head has looked at, and since which event; `read_over`: those that one has, when, and which. `overtaken`:
     where retention has passed the position, too. `accepted`: runs whose skips an operator has accepted. `starts_over`:
     runs that begin anew with what the broker shows; `hidden`: by run, what the one it asked last does not show;
-    `made_at`: of heads; `forgotten`: by partition that a head does not know any more, where it had stood."""
+    `saw_group`: by run, what the group was when it looked; `made_at`: of heads; `forgotten`: by partition that a head
+    does not know any more, where it had stood."""
 
     hears = (Looked,)
 
@@ -61,6 +62,7 @@ class OffsetRules(Rule):
         self.disks = Disks()
         self.starts_over: set[str] = set()
         self.hidden: dict[str, frozenset[int]] = {}
+        self.saw_group: dict[str, list[dict[int, tuple[int, tuple[int, int] | None]]]] = defaultdict(list)
         self.forgotten: dict[tuple[str, int], int] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
@@ -90,6 +92,8 @@ class OffsetRules(Rule):
                 self.recorded -= set(event.sequences)
             case Looked(what="topic"):
                 self.hidden[event.run] = frozenset(event.hidden)
+            case Looked(what="group"):
+                self.saw_group[event.run].append(dict(self.ledger.group))
             case Rewound() | Undone():
                 if event.accepted:
                     self.accepted.add(event.run)
@@ -180,9 +184,10 @@ class OffsetRules(Rule):
     def _begins(self, head: Committed) -> None:
         if self.ledger.lost:
             # The catalog was lost: what lies before its first head is not read, so somebody must have said so, in the
-            # rewind that began it or by setting the group there.
+            # rewind that began it or by setting the group there, also where it is set elsewhere since.
+            groups = self.saw_group[head.run] or [self.ledger.group]
             for p, at in sorted(head.positions.items()):
-                if self.ledger.group.get(p) == (at, None):
+                if any(group.get(p) == (at, None) for group in groups):
                     self.given_up |= {(head.topic_id, p, o): self.case.at for o in range(at)}
                     continue
                 start = self.log_start.get((head.topic_id, p), 0)

@@ -124,8 +124,16 @@ def test_a_reset_to_where_somebody_had_reset_the_group_before_is_seen_by_nobody(
 
 
 def test_a_first_head_after_a_lost_catalog_that_skips_the_log_is_an_unexplained_gap() -> None:
-    fresh = replace(head(1, 6), run="run-2")
-    assert Kind.UNEXPLAINED_GAP in kinds(before_quiet(CatalogSetBack(0), fresh, projected(6, 1, run="run-2")))
+    fresh = replace(head(1, 6), run="run-2"), projected(6, 1, run="run-2")
+    lost, looked, there, on = CatalogSetBack(0), Looked("run-2", "group"), Reset(T, 0, 6), Reset(T, 0, 7)
+
+    def says(*events: Event) -> bool:
+        return Kind.UNEXPLAINED_GAP in kinds(before_quiet(lost, *events, *fresh))
+
+    assert says()
+    assert not says(there, looked)
+    assert not says(there, looked, on), "it was there when it looked"
+    assert says(on, looked, there), "and not only since"
 
 
 def test_a_catalog_that_was_set_back_owes_again_what_it_has_not_seen() -> None:

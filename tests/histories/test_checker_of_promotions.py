@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import xxhash
 
 from tests.builders.records import cut, letter, metadata
 from tests.histories.anomaly import Kind
@@ -31,8 +32,9 @@ from tests.histories.by_hand import (
     then,
 )
 from tests.histories.checker import analyse
-from tests.histories.events import Ended, Event, Held, Produced, Read, ReadBack, Started, Undone
+from tests.histories.events import Ended, Event, Held, Produced, Read, ReadBack, Started, TopicMade, Undone
 from tests.histories.history import History
+from tests.histories.ledger import Ledger
 from tests.histories.promotion_events import GateSays, Offered, Replaced
 
 WAS = hashlib.sha256(b"".join(bytes.fromhex(proof) for *_, proof in CHUNKS)).hexdigest()
@@ -213,3 +215,37 @@ WRONG: dict[str, tuple[Kind, list[Event]]] = {
 def test_a_wrong_promotion_is_named(name: str) -> None:
     kind, events = WRONG[name]
     assert kind in kinds(events)
+
+
+@pytest.mark.parametrize(
+    ("count", "digest", "passed", "durable"),
+    [
+        (3, "", True, True),
+        (None, None, True, True),
+        (4, "", True, False),
+        (3, "0" * 32, True, False),
+        (3, "", False, False),
+    ],
+    ids=["what the row was", "nothing", "of another number", "of other bytes", "not passed yet"],
+)
+def test_a_copy_that_was_passed_before_its_row_was_taken_out_is_held_with_it_whatever_it_said_that_the_row_was(
+    count: int | None, digest: str | None, passed: bool, durable: bool
+) -> None:
+    """By chunks of which this one says nothing of the whole."""
+    values = [one.value for one in WAVE]
+    whole = xxhash.xxh3_128_hexdigest(b"".join(values))
+    silent = letter("w1", 2, values[2], meta=metadata(NOW), count=None)
+    copy = letter("w1", 2, values[2], meta=metadata(NOW), count=count, digest=whole if digest == "" else digest)
+    row = replace(ROW, chunks=(*CHUNKS[:2], (T, 0, 2, 2, proof_of(silent))))
+    kept = [replace(held(n, one, "d2"), sequence=3) for n, one in enumerate((*WAVE[:2], silent))]
+    made = replace(head(3, 7), kind="promote", plan_id="p2", decision="d2")
+    ledger = Ledger()
+    events: list[Event] = [
+        TopicMade(T),
+        *(produced(n, one) for n, one in enumerate((*WAVE[:2], silent))),
+        produced(6, copy),
+        *(head(1, 0), row, head(2, 7 if passed else 6), *kept, Replaced("run-2", 3, ("w1",)), made),
+    ]
+    for event in events:
+        ledger.take(event)
+    assert ledger.durable((T, 0, 6)) is durable
