@@ -12,7 +12,7 @@ from tests.histories.events import Committed, Coordinate, Event, Held, Looked, P
 from tests.histories.interval_events import Backfilled
 from tests.histories.ledger import BLOCKS
 from tests.histories.promotion_events import GateSays, Replaced
-from tests.histories.table_events import HistoryLost
+from tests.histories.table_events import CatalogSetBack, HistoryLost
 
 _DECIDES = {*BLOCKS, "discarded"}
 _LOOKS_BACK_MS = 7 * 86400 * 1000
@@ -24,8 +24,10 @@ Where = tuple[str, int]
 
 
 class Noted(NamedTuple):
-    """Offsets `[start, end)` that a batch of this generation has read, which was planned in this leader epoch."""
+    """Offsets `[start, end)` that a batch of this generation, committed as this head, has read, which was planned in
+    this leader epoch."""
 
+    sequence: int
     generation: int
     epoch: int
     start: int
@@ -41,7 +43,7 @@ class IntervalRules(Rule):
     `stood`: by the same, what stood for somebody's decision, or was let go by one, at any time since: its batches may
     have left it out, whatever was decided afterwards. `ever`: what ever did. `noted`: by partition, what batches have
     read that moved no position; `written_over`: what of it lay on a disk that was put back since; `reach`: how far any
-    batch has read, by partition and leader epoch, as the history knows."""
+    batch has read, by partition and leader epoch, and by head, as the history knows."""
 
     hears = (Looked,)
 
@@ -55,7 +57,7 @@ class IntervalRules(Rule):
         self.ever: set[str] = set()
         self.noted: dict[Where, list[Noted]] = defaultdict(list)
         self.written_over: dict[Where, list[Noted]] = defaultdict(list)
-        self.reach: dict[tuple[Where, int], int] = {}
+        self.reach: dict[tuple[Where, int], dict[int, int]] = defaultdict(dict)
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -86,11 +88,15 @@ class IntervalRules(Rule):
                 plan = self.ledger.plans[event.plan_id]
                 for p, start, end in plan.ranges:
                     where, epoch = (event.topic_id, p), plan.epochs.get(p, 0)
-                    self.reach[where, epoch] = max(end, self.reach.get((where, epoch), 0))
+                    self.reach[where, epoch][event.sequence] = max(end, self.reach[where, epoch].get(event.sequence, 0))
                     if event.kind != "ingest":
-                        self.noted[where].append(Noted(event.generation, epoch, start, end))
+                        self.noted[where].append(Noted(event.sequence, event.generation, epoch, start, end))
             case HistoryLost():
-                self.reach = {}
+                for by_head in self.reach.values():
+                    for sequence in event.sequences:
+                        by_head.pop(sequence, None)
+            case CatalogSetBack():
+                self._set_back(event.sequence)
             case Truncated():
                 where = event.topic_id, event.partition
                 if event.backup:
@@ -102,6 +108,14 @@ class IntervalRules(Rule):
                 with self.ledger.as_planned(event.first):
                     self._published(event)
 
+    def _set_back(self, to: int) -> None:
+        """What was read by heads that are gone is noted nowhere any more."""
+        for by_place in (self.noted, self.written_over):
+            for where, noted in by_place.items():
+                by_place[where] = [n for n in noted if n.sequence <= to]
+        for place, by_head in self.reach.items():
+            self.reach[place] = {sequence: end for sequence, end in by_head.items() if sequence <= to}
+
     def _left_out(self, plan: Planned) -> set[Coordinate]:
         """What another batch had read ahead of the ingest, in this generation, of a disk that was put back, and the log
         covers again: leader epochs do not tell that it was written anew (docs/guarantees.md)."""
@@ -112,7 +126,7 @@ class IntervalRules(Rule):
         for (topic_id, p), noted in ((at, self.written_over[at]) for at in told):
             goes = max((c[2] + 1 for c in self.ledger.records if c[:2] == (topic_id, p)), default=0)
             for n in noted:
-                reach = self.reach.get(((topic_id, p), n.epoch), n.end)
+                reach = max(self.reach[(topic_id, p), n.epoch].values(), default=n.end)
                 if n.generation == plan.generation and reach <= ends.get((p, n.epoch), goes):
                     found |= {(topic_id, p, o) for o in range(max(n.start, plan.positions.get(p, 0)), n.end)}
         return found

@@ -52,11 +52,13 @@ from tests.histories.events import (
     Published,
     Quiet,
     Read,
+    Recorded,
     Rewound,
     Started,
     Truncated,
 )
 from tests.histories.history import History, load_history
+from tests.histories.table_events import HistoryLost
 from tests.histories.verify_events import Verified
 from tests.histories.wrong_histories import WRONG
 
@@ -160,6 +162,49 @@ def test_a_verification_may_take_what_is_a_chunk_today_for_the_record_that_is_he
     anew = Truncated(T, 0, 6), produced(6, OPEN[0])
     says = Verified("run-9", ((0, 0, 7),), ((0, 0, 7),), (("w1", "same"), ("w2", said)))
     found = analyse(History(before_quiet(junk, planned("p3"), *rows, made, *anew, says)))
+    assert any(a.kind is Kind.UNTRUE for a in found) is untrue
+
+
+@pytest.mark.parametrize(
+    ("junk_is_held", "said", "untrue"),
+    [
+        (True, "held", False),
+        (True, "missing in the table", False),
+        (True, "outside", True),
+        (False, "missing in the table", False),
+        (False, "held", True),
+    ],
+)
+def test_so_it_may_a_row_that_somebody_deleted(junk_is_held: bool, said: str, untrue: bool) -> None:
+    junk = produced(6, NEW._replace(headers=()))
+    what = (None, None, oracle.size_of(junk), oracle.digest_of(junk).hex(), False, "not_a_chunk", "d3", None)
+    rows = [held(5, OPEN[0], "d3"), *((Held("run-1", T, 0, 6, *what, stored=False),) if junk_is_held else ())]
+    made = replace(head(3, 7), kind="ingest", plan_id="p3", decision="d3")
+    plan, read = planned("p4", run="run-2", ranges=((0, 6, 7),)), Read("run-2", "p4", T, 0, 6, 7, (6,))
+    row = Published("run-2", "p4", 4, "w3", b"\x05\x00", ((T, 0, 6, 2, proof_of(NEW)),))
+    again: list[Event] = [plan, read, row, replace(head(4, 7), run="run-2", kind="ingest", plan_id="p4")]
+    asked = ((0, 0, 7),)
+    says = Verified("run-9", asked, asked, (("w1", "same"), ("w2", "held"), ("w3", said)), deleted=("w3",))
+    told: list[Event] = [junk, planned("p3"), *rows, made, Truncated(T, 0, 6), produced(6, NEW), *again, says]
+    found = analyse(History(before_quiet(*told)))
+    assert any(a.kind is Kind.UNTRUE for a in found) is untrue
+
+
+@pytest.mark.parametrize(
+    ("since", "untrue"),
+    [
+        ([], True),
+        ([HistoryLost((1,))], True),
+        ([HistoryLost((2,))], False),
+        ([HistoryLost((2,)), Recorded("run-2", 2, "d1", {})], True),
+    ],
+    ids=["it stands", "another row is lost", "its row is lost", "and written again"],
+)
+def test_what_a_head_has_read_is_missed_by_a_verification_while_its_row_stands(
+    since: list[Event], untrue: bool
+) -> None:
+    says = Verified("run-9", ((0, 0, 6),), ((0, 0, 6),), (("w1", "outside"), ("w2", "held")), deleted=("w1",))
+    found = analyse(History(before_quiet(*since, says)))
     assert any(a.kind is Kind.UNTRUE for a in found) is untrue
 
 

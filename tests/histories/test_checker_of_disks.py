@@ -38,7 +38,7 @@ from tests.histories.events import (
 )
 from tests.histories.history import History
 from tests.histories.interval_events import Backfilled
-from tests.histories.table_events import CatalogSetBack
+from tests.histories.table_events import CatalogSetBack, HistoryLost
 
 
 @pytest.mark.parametrize(("backup", "lost", "found"), [(True, 5, []), (True, 4, [Kind.LOST]), (False, 5, [Kind.LOST])])
@@ -278,6 +278,38 @@ def test_what_a_backfill_had_read_on_a_disk_that_was_put_back_another_one_may_le
     written = [produced(n, one) for n, one in enumerate(anew, disk.end)]
     told: list[Event] = [*begins, made, disk, *written, *again, Backfilled("run-3", "p3", SCOPE)]
     found = analyse(History(before_quiet(produced(6, WAVE[0]), *told)))
+    assert any(a.what.startswith("whole in the log") for a in found) is owes
+
+
+FURTHER = (
+    planned("p4", run="run-4", kind="backfill", base_sequence=3, ranges=((0, 6, 9),)),
+    replace(head(4, 6), run="run-4", kind="backfill", plan_id="p4"),
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "since", "owes"),
+    [
+        ((), (), False),
+        ((), (CatalogSetBack(2),), True),
+        (FURTHER, (), True),
+        (FURTHER, (CatalogSetBack(3),), False),
+        (FURTHER, (HistoryLost((1,)),), True),
+        (FURTHER, (HistoryLost((4,)),), False),
+    ],
+    ids=[
+        *("it was noted", "by a head that is gone", "another had noted up to where the log does not go any more"),
+        *("by a head that is gone, too", "and another row is lost", "and its row is lost"),
+    ],
+)
+def test_what_a_backfill_had_noted_is_believed_as_far_as_its_head_and_its_row_are_there(
+    more: tuple[Event, ...], since: tuple[Event, ...], owes: bool
+) -> None:
+    made = replace(head(3, 6), run="run-2", kind="backfill", plan_id="p2")
+    begins = Started("run-2", "backfill", 100), Looked("run-2", "topic"), FIRST
+    again = Started("run-3", "backfill", 100), Looked("run-3", "topic"), NEXT
+    told: list[Event] = [*begins, made, *more, DISK, produced(6, NEW), *since, *again]
+    found = analyse(History(before_quiet(produced(6, WAVE[0]), *told, Backfilled("run-3", "p3", SCOPE))))
     assert any(a.what.startswith("whole in the log") for a in found) is owes
 
 

@@ -244,7 +244,12 @@ def test_a_copy_that_was_passed_before_its_row_was_taken_out_is_held_with_it_wha
         TopicMade(T),
         *(produced(n, one) for n, one in enumerate((*WAVE[:2], silent))),
         produced(6, copy),
-        *(head(1, 0), row, head(2, 7 if passed else 6), *kept, Replaced("run-2", 3, ("w1",)), made),
+        head(1, 0),
+        row,
+        head(2, 7 if passed else 6),
+        *kept,
+        Replaced("run-2", 3, ("w1",)),
+        made,
     ]
     for event in events:
         ledger.take(event)
