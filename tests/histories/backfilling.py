@@ -127,7 +127,8 @@ class Backfilling(Widening):
         done = backfill.step_close_backfill(edges, chain.planned, seams)
         if chain.planned.plans:
             scope = (chain.planned.scope.start_ns, chain.planned.scope.end_ns)
-            self.history.append(Backfilled(under_way(), chain.planned.plans[0], scope))
+            lost = tuple((r.partition, r.start, r.end) for r in done.lost)
+            self.history.append(Backfilled(under_way(), chain.planned.plans[0], scope, lost))
         return done
 
     @staticmethod

@@ -13,6 +13,7 @@ from tests.histories.approval_rules import ApprovalRules
 from tests.histories.case import BY_THE_THOUSAND, Case, Rule
 from tests.histories.events import Event
 from tests.histories.gate_rules import GateRules
+from tests.histories.gone_rules import GoneRules
 from tests.histories.group_rules import GroupRules
 from tests.histories.head_rules import HeadRules
 from tests.histories.interval_rules import IntervalRules
@@ -38,6 +39,7 @@ RULES: tuple[type[Rule], ...] = (
     ApprovalRules,
     PromotionRules,
     IntervalRules,
+    GoneRules,
     VerifyRules,
     RowRules,
     MaintenanceRules,

@@ -15,7 +15,7 @@ from tests.histories.promotion_events import GateSays, Replaced
 from tests.histories.table_events import CatalogSetBack, HistoryLost
 
 _DECIDES = {*BLOCKS, "discarded"}
-_LOOKS_BACK_MS = 7 * 86400 * 1000
+LOOKS_BACK_MS = 7 * 86400 * 1000
 """So much earlier than the interval a chunk's record time may be (`max_clock_skew`)."""
 
 
@@ -152,7 +152,7 @@ class IntervalRules(Rule):
         record = self.ledger.records[c]
         piece = self.ledger.piece(record)
         owned = piece is not None and scope[0] <= piece.start_ns < scope[1]
-        return piece if owned and record.timestamp_ms >= scope[0] // 10**6 - _LOOKS_BACK_MS else None
+        return piece if owned and record.timestamp_ms >= scope[0] // 10**6 - LOOKS_BACK_MS else None
 
     def _is_held(self, waveform_id: str) -> bool:
         """So that somebody has to decide, or has."""

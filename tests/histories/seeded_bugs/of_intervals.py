@@ -8,6 +8,7 @@ from typing import Any
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
 from wavestitch.batch import backfill, held_decision, history, links, located, reconciled_head, steps, survey
+from wavestitch.contracts import start_index
 
 
 @shows(Kind.LOST, since=100)
@@ -88,3 +89,8 @@ def what_was_noted_behind_the_end_of_a_log_that_was_put_back_is_believed(patch: 
         return {(p, e): cut for (p, e), cut in real(topic, read, ends, log).items() if e != goes_on[p]}
 
     patch.setattr(located, "find_cuts_since", wrong)
+
+
+@shows(Kind.UNEXPLAINED_GAP, since=8, swarm=True)
+def what_is_gone_and_was_read_by_nobody_is_not_named_by_a_backfill(patch: Patch) -> None:
+    patch.setattr(start_index.Known, "lost", lambda *_: [])

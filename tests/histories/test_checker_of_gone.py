@@ -1,0 +1,92 @@
+"""What the checker owes of a backfill whose interval retention has taken: that it is named, where anybody can know."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.histories.anomaly import Kind
+from tests.histories.by_hand import NEW, NOW, WAVE, T, before_quiet, head, planned, produced
+from tests.histories.checker import analyse
+from tests.histories.events import Event, Looked, Read, Retained, Started, Truncated
+from tests.histories.history import History
+from tests.histories.interval_events import Backfilled
+
+SCOPE = (NOW * 10**6, (NOW + 1) * 10**6)
+LATER = (SCOPE[1], SCOPE[1] + 10**9)
+LOOKED = Looked("run-3", "topic")
+TAKEN = Retained(T, 0, 7)
+PLAN = planned("p3", run="run-3", kind="backfill", scope=SCOPE)
+READ = (
+    planned("p2", run="run-2", kind="manual", ranges=((0, 6, 7),)),
+    Read("run-2", "p2", T, 0, 6, 7, (6,)),
+    replace(head(3, 6), run="run-2", kind="manual", plan_id="p2"),
+)
+
+
+def silent(
+    *between: Event,
+    before: tuple[Event, ...] = (TAKEN,),
+    plan: Event = PLAN,
+    looked: Looked = LOOKED,
+    lost: tuple[tuple[int, int, int], ...] = (),
+    scope: tuple[int, int] = SCOPE,
+) -> set[int]:
+    """Of a waveform that lay at 6, and whatever is owed beside it."""
+    told: list[Event] = [produced(6, NEW), *before, Started("run-3", "backfill", 100), looked, *between, plan]
+    found = analyse(History(before_quiet(*told, Backfilled("run-3", "p3", scope, lost))))
+    return {o for a in found if a.kind is Kind.UNEXPLAINED_GAP and "gone" in a.what for _, _, o in a.coordinates}
+
+
+def test_what_nobody_had_read_before_it_went_is_named() -> None:
+    assert silent() == {6}
+    assert silent(lost=((0, 0, 7),)) == silent(lost=((0, 6, 7),)) == set()
+    assert silent(lost=((0, 0, 6),)) == silent(lost=((1, 0, 7),)) == {6}
+
+
+@pytest.mark.parametrize(
+    ("said", "owed"),
+    [
+        (silent(before=()), set()),
+        (silent(before=(Retained(T, 0, 6),)), set()),
+        (silent(TAKEN, before=()), set()),
+        (silent(before=(*READ, TAKEN)), set()),
+        (silent(plan=replace(PLAN, scope=LATER), scope=LATER), set()),
+        (silent(looked=Looked("run-3", "topic", (0,))), set()),
+        (silent(plan=replace(PLAN, after=("p1",))), set()),
+    ],
+    ids=[
+        *("it is there", "it is the first that is", "it went after the look", "somebody had read it"),
+        *("of another interval", "of a partition that was not shown", "of a later batch"),
+    ],
+)
+def test_what_else_is_there_or_known_is_owed_by_no_backfill(said: set[int], owed: set[int]) -> None:
+    assert said == owed
+
+
+ANEW = produced(4, NEW), produced(5, WAVE[0]), produced(6, NEW)
+
+
+@pytest.mark.parametrize(
+    ("cut", "taken", "owed"),
+    [
+        (Truncated(T, 0, 4), 6, set()),
+        (Truncated(T, 0, 4), 5, {4}),
+        (Truncated(T, 0, 4, True), 5, {4}),
+        (Truncated(T, 0, 6, True), 7, set()),
+        (Truncated(T, 0, 6), 7, {6}),
+    ],
+    ids=[
+        "passed with the position",
+        "by an election",
+        "by a disk put back",
+        "so, ahead of the position",
+        "by an election there",
+    ],
+)
+def test_what_was_written_anew_is_owed_where_the_position_or_an_epoch_tells(
+    cut: Truncated, taken: int, owed: set[int]
+) -> None:
+    anew = [one for one in ANEW if one.offset >= cut.end]
+    assert silent(before=(*READ, cut, *anew, Retained(T, 0, taken))) == owed
