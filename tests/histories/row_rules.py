@@ -120,6 +120,7 @@ class RowRules(Rule):
         """The records that a row was decided on: what its batch read, what was held then, and its own; what an
         operator discarded is not among them."""
         known = own | self.ledger.held_records() | self.ledger.reads.get(row.plan_id, set()) | self._before_it(row)
+        known |= {f for c in own for f in self._sent_again_there(c)}
         records = [self.ledger.records[c] for c in known if self.ledger.committed(c)]
         gone, words = self.ledger.discarded(row.id), self.ledger.discarded_words(row.id)
         if not words:
@@ -128,6 +129,14 @@ class RowRules(Rule):
         pieces = [(r, self.ledger.piece(r)) for r in records]
         is_gone = [p is not None and (p.same in gone or (p.same, p.count, p.digest) in words) for _, p in pieces]
         return [r for (r, _), so in zip(pieces, is_gone, strict=True) if r in mine or not so]
+
+    def _sent_again_there(self, c: Coordinate) -> list[Coordinate]:
+        """What lay at the same place before, or does since, and is the same but for when it was sent: whatever is held
+        from there may be of either."""
+        record = self.ledger.records[c]
+        piece = self.ledger.piece(record)
+        there = self.ledger.pieces_at(record.coordinate, piece.id) if piece is not None else []
+        return [f for f, other in there if piece is not None and other._replace(time_ms=piece.time_ms) == piece]
 
     def _before_it(self, row: Published) -> set[Coordinate]:
         """What the batches of its backfill that come before it have read of its interval."""

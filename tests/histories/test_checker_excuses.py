@@ -51,7 +51,6 @@ from tests.histories.events import (
     Rewound,
     Shared,
     Started,
-    TopicMade,
     Truncated,
 )
 from tests.histories.history import History
@@ -317,37 +316,30 @@ def test_how_many_chunks_there_are_is_known_from_one_that_is_held_though_it_was_
     assert found == ([] if is_held else ["it was cut short: chunks [0, 1], of []"])
 
 
-# heads that are made anew
-
-
-def made_anew(note: str, *, topic: str = T, position: int = 6, skipped: Any = ()) -> list[Event]:
-    """After it nothing of what was held counts."""
-    anew = replace(head(4, position), run="run-2", kind="rebuilt", generation=2, topic_id=topic, skipped=skipped)
-    return [Rewound("run-2", "rebuilt", True), replace(anew, held=(), note=note), projected(position, 4, 2, "run-2")]
-
-
-def test_what_a_rebuilt_head_does_not_hold_is_lost_unless_it_is_read_again_or_named() -> None:
-    assert kinds(before_quiet(*made_anew("head rebuilt"))) == [Kind.LOST]
-    assert kinds(before_quiet(*made_anew("head rebuilt", position=5))[:-1]) == [], "it is read again"
-    named = made_anew("head rebuilt", skipped=((0, 5, 6),))
-    assert kinds(before_quiet(*named)[:-1]) == []
+LONG_AGO = NOW - 10**10
 
 
 @pytest.mark.parametrize(
-    ("note", "found"),
+    ("sent_ms", "again_ms", "again", "found"),
     [
-        ("head rebuilt; accepted as missing: 1 held chunks, not known which", []),
-        ("head rebuilt; not taken: 1 held chunks, staged", []),
-        ("head rebuilt; accepted as missing: the last word on 1 held chunks, not known which", [Kind.LOST]),
-        ("head rebuilt; accepted as missing: 1 published waveforms", [Kind.LOST]),
-        ("head rebuilt", [Kind.LOST]),
+        (NOW, LONG_AGO, NEW, False),
+        (LONG_AGO, NOW, NEW, False),
+        (LONG_AGO, LONG_AGO, NEW, True),
+        (LONG_AGO, NOW, WAVE[0], True),
     ],
+    ids=["it was in time", "what came in its place was", "neither", "that is another one"],
 )
-def test_what_the_log_has_no_more_is_gone_with_a_head_only_as_many_as_the_next_one_says(
-    note: str, found: list[Kind]
+def test_of_a_record_and_the_same_that_was_sent_again_to_its_place_either_may_be_published(
+    sent_ms: int, again_ms: int, again: Any, found: bool
 ) -> None:
-    events = before_quiet(TopicMade("topic-2"), *made_anew(note, topic="topic-2", position=0))
-    assert kinds(events[:-1]) == found
+    """What is held from there names the place, and not when it was sent."""
+    sent, anew = replace(produced(6, NEW), timestamp_ms=sent_ms), replace(produced(6, again), timestamp_ms=again_ms)
+    made = replace(head(3, 7), kind="ingest", plan_id="p3", decision="d3")
+    row = Published("run-2", "p4", 4, "w3", b"\x05\x00", ((T, 0, 6, 2, proof_of(NEW)),))
+    done = replace(head(4, 7), run="run-2", kind="backfill", plan_id="p4", decision="d4")
+    kept = planned("p3"), replace(held(6, NEW, "d3", "parked"), sequence=3), made
+    events = before_quiet(sent, *kept, Truncated(T, 0, 6), anew, planned("p4", run="run-2", kind="backfill"), row, done)
+    assert any("not what it says" in a.what for a in analyse(History(events))) is found
 
 
 def test_what_was_cut_off_is_owed_by_who_read_it_and_commits_and_by_nobody_who_read_what_came_after() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from tests.histories.anomaly import Kind
 from tests.histories.by_hand import (
@@ -19,7 +22,7 @@ from tests.histories.by_hand import (
     projected,
     then,
 )
-from tests.histories.events import Event, Held, Recorded, Rewound, Truncated
+from tests.histories.events import Event, Held, Recorded, Rewound, TopicMade, Truncated
 from tests.histories.table_events import Deleted, HistoryLost, TakenOut
 
 DISCARDED = a_decision(
@@ -90,3 +93,33 @@ def test_what_a_rewind_took_back_that_nobody_wrote_down_is_given_up_as_it_was() 
     assert Kind.UNEXPLAINED_GAP in kinds(before_quiet(*first, *written, *rebuilt))
     never: list[Event] = [produced(6, NEW), *then_back]
     assert Kind.UNEXPLAINED_GAP in kinds(before_quiet(*never, *rebuilt))
+
+
+def made_anew(note: str, *, topic: str = T, position: int = 6, skipped: Any = ()) -> list[Event]:
+    """After it nothing of what was held counts."""
+    anew = replace(head(4, position), run="run-2", kind="rebuilt", generation=2, topic_id=topic, skipped=skipped)
+    return [Rewound("run-2", "rebuilt", True), replace(anew, held=(), note=note), projected(position, 4, 2, "run-2")]
+
+
+def test_what_a_rebuilt_head_does_not_hold_is_lost_unless_it_is_read_again_or_named() -> None:
+    assert kinds(before_quiet(*made_anew("head rebuilt"))) == [Kind.LOST]
+    assert kinds(before_quiet(*made_anew("head rebuilt", position=5))[:-1]) == [], "it is read again"
+    named = made_anew("head rebuilt", skipped=((0, 5, 6),))
+    assert kinds(before_quiet(*named)[:-1]) == []
+
+
+@pytest.mark.parametrize(
+    ("note", "found"),
+    [
+        ("head rebuilt; accepted as missing: 1 held chunks, not known which", []),
+        ("head rebuilt; not taken: 1 held chunks, staged", []),
+        ("head rebuilt; accepted as missing: the last word on 1 held chunks, not known which", [Kind.LOST]),
+        ("head rebuilt; accepted as missing: 1 published waveforms", [Kind.LOST]),
+        ("head rebuilt", [Kind.LOST]),
+    ],
+)
+def test_what_the_log_has_no_more_is_gone_with_a_head_only_as_many_as_the_next_one_says(
+    note: str, found: list[Kind]
+) -> None:
+    events = before_quiet(TopicMade("topic-2"), *made_anew(note, topic="topic-2", position=0))
+    assert kinds(events[:-1]) == found
