@@ -58,6 +58,7 @@ from tests.histories.events import (
     Truncated,
 )
 from tests.histories.history import History, load_history
+from tests.histories.promotion_events import GateSays
 from tests.histories.table_events import HistoryLost
 from tests.histories.verify_events import Verified
 from tests.histories.wrong_histories import WRONG
@@ -205,6 +206,26 @@ def test_what_a_head_has_read_is_missed_by_a_verification_while_its_row_stands(
 ) -> None:
     says = Verified("run-9", ((0, 0, 6),), ((0, 0, 6),), (("w1", "outside"), ("w2", "held")), deleted=("w1",))
     found = analyse(History(before_quiet(*since, says)))
+    assert any(a.kind is Kind.UNTRUE for a in found) is untrue
+
+
+@pytest.mark.parametrize(
+    ("anew", "said", "untrue"),
+    [
+        (WAVE[2]._replace(headers=()), "outside", False),
+        (NEW, "outside", False),
+        (NEW, "newly failing", False),
+        (NEW, "missing in Kafka", True),
+    ],
+)
+def test_of_what_is_refused_today_a_verification_may_say_what_became_of_its_row_s_chunks(
+    anew: Any, said: str, untrue: bool
+) -> None:
+    """Whose place has another record since, which may be no chunk; it lies elsewhere once more, and whole."""
+    copies = [replace(produced(n, one), partition=1) for n, one in enumerate(WAVE)]
+    says = Verified("run-9", ((1, 0, 3),), ((1, 0, 3),), (("w1", said),))
+    told: list[Event] = [*copies, Truncated(T, 0, 2), produced(2, anew), GateSays("w1", True), says]
+    found = analyse(History(before_quiet(*told)))
     assert any(a.kind is Kind.UNTRUE for a in found) is untrue
 
 

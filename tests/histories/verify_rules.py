@@ -127,7 +127,10 @@ class VerifyRules(Rule):
             return _ANYTHING  # nothing of the range says how many there are
         refused = waveform_id in self.case.refused or not truth.keeps_its_word
         # Of what nothing is stitched today, what became of the chunks that its row names comes first.
-        others = {"newly failing", "accepted", *self._not_all(row, lies, event)} if refused else set()
+        of_its_chunks = self._not_all(row, lies, event) if refused else set()
+        if refused and not of_its_chunks:
+            return _ANYTHING
+        others = {"newly failing", "accepted", *of_its_chunks} if refused else set()
         if waveform_id in event.altered or self._elsewhere(row, lies, event):
             return {"differs", *others}
         return others or {"same"}
