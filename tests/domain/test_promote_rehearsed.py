@@ -171,3 +171,30 @@ def test_nothing_is_kept_of_more_than_a_batch_may_read(world: World) -> None:
     redefined(world, limits=Limits(max_batch_records=2))
     with pytest.raises(Refused, match=r"the promote covers 4 offsets .* a batch may have 2 "):
         preview(world, how=BOTH)
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_what_a_copy_that_is_held_beyond_the_range_makes_plausible_is_not_taken_out(world: World, held: bool) -> None:
+    """Nor is it offered: its batch would publish it again. A copy that is not held says nothing there."""
+    for seq, value in enumerate((ONE, TWO)):
+        world.send("w", seq, value, at=T + 10 * 86_400_000)
+    world.ingest()
+    assert world.held() == {"w": {"implausible_time"}}
+    if held:
+        world.decide(HeldAction.DISCARD, "w")
+    world.send("w", 1, TWO)
+    world.ingest()
+    if held:
+        world.decide(HeldAction.RESTORE, "w")
+        world.decide(HeldAction.REDRIVE, "w")
+    world.send("x", 0, ONE, count=1)
+    world.ingest()
+    assert ids(world) == ["w", "x"]
+    if not held:
+        shown = preview(world, span(0, 0, 2))
+        assert passed_over(shown)[0] == ["w"]
+        promote(world, shown)
+        assert ids(world) == ["x"]
+        return
+    with pytest.raises(Refused, match=r"nothing to promote; 'w': .* \(nothing refuses it then\)"):
+        preview(world, span(0, 0, 2))

@@ -12,8 +12,8 @@ from tests.histories.table_events import CatalogSetBack
 class GroupRules(Rule):
     """`resets`: by partition, since when one by Kafka's tools stands that nobody took over. `shown`: since when the
     group shows which head of today's table; `foreign`: of one that is no more. `copied`: by partition, since when the
-    group shows which offset and head of a copy of this table. `others`: by partition, since when it has shown what of
-    another table, again and again perhaps, and nothing of this one."""
+    group shows which offset and head of a copy of this table. `others`: by partition, since when it has shown which
+    offset, or which of which head of another table, again and again perhaps, and nothing of this one."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -21,9 +21,8 @@ class GroupRules(Rule):
         self.shown: dict[int, tuple[int, tuple[int, int]]] = {}
         self.copied: dict[int, tuple[int, int, tuple[int, int]]] = {}
         self.foreign: dict[int, int] = {}
-        self.others: dict[int, dict[tuple[int, int, int], int]] = {}
+        self.others: dict[int, dict[tuple[int, ...], int]] = {}
         self.topic_made_at = -1
-        self.stood: tuple[int, tuple[int, int] | None] | None = None
 
     def first_look(self, event: Event) -> None:
         match event:
@@ -31,8 +30,6 @@ class GroupRules(Rule):
                 self._projected(event)
             case Committed() if event.plan_id:
                 self._on_another_catalog(event)
-            case Reset():
-                self.stood = self.ledger.group.get(event.partition)
 
     def take(self, event: Event, before: Committed | None) -> None:
         if isinstance(event, Reset | Shared | Forged):
@@ -50,16 +47,13 @@ class GroupRules(Rule):
             case Reset():
                 self.shown.pop(event.partition, None)
                 self.copied.pop(event.partition, None)
-                if self.stood != (event.offset, None):  # otherwise nobody can see that it was done once more
-                    self.resets[event.partition] = self.case.at
+                self._stands_since(event.partition, event.offset)
             case Shared():
                 self.shown.pop(event.partition, None)
                 self.resets.pop(event.partition, None)
                 self.copied.pop(event.partition, None)
-                if event.another:  # nobody can see that the same was written once more
-                    known = self.others.setdefault(event.partition, {})
-                    shown = event.offset, event.generation, event.sequence
-                    self.resets[event.partition] = known.setdefault(shown, self.case.at)
+                if event.another:
+                    self._stands_since(event.partition, event.offset, event.generation, event.sequence)
                 else:
                     self.copied[event.partition] = self.case.at, event.offset, (event.generation, event.sequence)
             case Forged():
@@ -73,6 +67,10 @@ class GroupRules(Rule):
                 self.shown = {}
                 self.resets = {}
                 self.copied = {}
+
+    def _stands_since(self, partition: int, *shown: int) -> None:
+        """Nobody can see that the same was written once more, whatever stood there in between."""
+        self.resets[partition] = self.others.setdefault(partition, {}).setdefault(shown, self.case.at)
 
     def _projected(self, event: Projected) -> None:
         could_not_know, say = self.case.could_not_know, self.case.say

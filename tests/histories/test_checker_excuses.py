@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders.records import cut, letter, metadata
-from tests.histories.anomaly import Kind
+from tests.histories.anomaly import Anomaly, Kind
 from tests.histories.by_hand import (
     LATER,
     NEW,
@@ -118,8 +118,14 @@ def test_a_reset_to_where_somebody_had_reset_the_group_before_is_seen_by_nobody(
     seen: list[Event] = [Started("run-2", "rewind", 100), Looked("run-2", "topic"), Looked("run-2", "group")]
     rewind = replace(head(3, 0), run="run-2", generation=2, kind="rewind")
     again: list[Event] = [Looked("run-2", "group"), projected(0, 3, 2, run="run-2"), Ended("run-2", "done", 30)]
-    events = before_quiet(Reset(T, 0, 2), *seen, rewind, Reset(T, 0, 2), *again)
-    assert not [a for a in analyse(History(events)) if a.kind is Kind.STALE_WRITER]
+
+    def writers(*since: Event) -> list[Anomaly]:
+        events = before_quiet(Reset(T, 0, 2), *seen, rewind, *since, *again)
+        return [a for a in analyse(History(events)) if a.kind is Kind.STALE_WRITER]
+
+    assert not writers(Reset(T, 0, 2))
+    assert not writers(Reset(T, 0, 1), Reset(T, 0, 2)), "and elsewhere in between"
+    assert writers(Reset(T, 0, 2), Reset(T, 0, 1))
 
 
 def test_a_first_head_after_a_lost_catalog_that_skips_the_log_is_an_unexplained_gap() -> None:
