@@ -94,3 +94,38 @@ def what_was_noted_behind_the_end_of_a_log_that_was_put_back_is_believed(patch: 
 @shows(Kind.UNEXPLAINED_GAP, since=8, swarm=True)
 def what_is_gone_and_was_read_by_nobody_is_not_named_by_a_backfill(patch: Patch) -> None:
     patch.setattr(start_index.Known, "lost", lambda *_: [])
+
+
+@shows(Kind.LOST, act="read_in_a_later_epoch_and_put_back")
+def what_was_noted_behind_where_a_position_is_on_another_log_is_believed(patch: Patch) -> None:
+    real = located.known_starts
+    patch.setattr(located, "known_starts", lambda rows, head, scope, cuts, _: real(rows, head, scope, cuts))
+
+
+@shows(Kind.UNEXPLAINED_GAP, act="read_in_a_later_epoch_put_back_and_taken")
+def what_was_noted_behind_where_a_position_is_on_another_log_is_believed_of_what_is_gone(patch: Patch) -> None:
+    real = located.known_starts
+
+    def wrong(rows: Any, head: Any, scope: Any, cuts: Any, anew: Any) -> Any:
+        all_of_it = real(rows, head, scope, cuts)
+        return {
+            p: known._replace(held=all_of_it[p].held, elsewhere=all_of_it[p].elsewhere)
+            for p, known in real(rows, head, scope, cuts, anew).items()
+        }
+
+    patch.setattr(located, "known_starts", wrong)
+
+
+@shows(Kind.UNEXPLAINED_GAP, act="read_ahead_cut_off_and_taken")
+def what_was_noted_of_what_retention_has_passed_is_believed_in_whichever_epoch(patch: Patch) -> None:
+    """As far as a leader tells."""
+    asked, known = located.find_cuts_since, located.known_starts
+    told: dict[Any, Any] = {}
+
+    def tells(*args: Any) -> Any:
+        told.clear()
+        told.update(asked(*args))
+        return dict(told)
+
+    patch.setattr(located, "find_cuts_since", tells)
+    patch.setattr(located, "known_starts", lambda rows, head, scope, _, anew: known(rows, head, scope, told, anew))

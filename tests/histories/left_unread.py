@@ -1,0 +1,68 @@
+"""What a backfill of other times had read, done on purpose: the log is cut off there, or its disk put back, and what is
+written anew is of the interval of the next one. Judges nothing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.histories.backfilling import DEADLINE
+from tests.histories.on_purpose import OnPurpose
+from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.quantities import Offset, Partition
+
+FAR = 10_000_000
+"""Milliseconds between the two times: no block of starts has both."""
+
+
+class LeftUnread(OnPurpose):
+    def some(self, p: int, count: int) -> None:
+        for one in [self.new_waveform(1)[0] for _ in range(count)]:
+            self.send(one, p)
+
+    def backfilled(self) -> None:
+        """What starts now."""
+        scope = Scope(self.clock_ms * 10**6, (self.clock_ms + 1) * 10**6)
+        self.launch("backfill chain", partial(self.chained, self.stream, scope), far=True, deadline=DEADLINE)
+
+    def read_in_a_later_epoch_and_put_back(self, *, taken: bool = False) -> None:
+        """A backfill reads once more what an ingest has read, in the epoch after that; the disk is put back to before,
+        so that the epoch comes again. `taken`: by retention, a part of what is written anew."""
+        if not self.is_quiet():
+            return
+        p, at = self.a_partition()
+        self.clock_ms += FAR
+        self.some(p, 2)
+        self.quiet_runs()
+        if self.stands(p) != at.end or not self.back_up(p, restarted=False):
+            return
+        self.some(p, 6)
+        self.quiet_runs()
+        stands = self.stands(p)
+        self.bench.log.restart(Partition(p))
+        self.backfilled()
+        if stands == at.end and self.put_back(p, more=0, elected=True):
+            self.clock_ms += FAR
+            self.some(p, 8)
+            if taken:
+                self.bench.log.retain_from(Partition(p), Offset(stands - 2))
+            self.backfilled()
+
+    def read_in_a_later_epoch_put_back_and_taken(self) -> None:
+        self.read_in_a_later_epoch_and_put_back(taken=True)
+
+    def read_ahead_cut_off_and_taken(self) -> None:
+        """A backfill reads ahead of the ingest; an election cuts that off, and retention takes all of it, written anew
+        by then."""
+        if not self.is_quiet():
+            return
+        p, at = self.a_partition()
+        self.clock_ms += FAR
+        self.some(p, 4)
+        self.backfilled()
+        read, stands = at.end, self.stands(p)
+        if stands + 4 == read:
+            self.clock_ms += FAR
+            self.written_anew(p, cut=stands + 1, until=read + 3)
+            self.bench.log.retain_from(Partition(p), Offset(read + 1))
+            self.backfilled()
