@@ -165,6 +165,9 @@ class Ledger:
                 self.junk_limit = event.bytes
             case Reset() if event.offset is None:
                 self.group.pop(event.partition, None)
+            case Shared(another=False):
+                # As a head of ours shows it, where it has the same number.
+                self.group[event.partition] = (event.offset, (event.generation, event.sequence))
             case Reset() | Shared() | Forged():
                 self.group[event.partition] = (event.offset, None)
 

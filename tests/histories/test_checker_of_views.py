@@ -150,6 +150,20 @@ def test_of_copies_with_the_same_bytes_one_is_picked_and_the_other_s_words_go_wi
 # a group that another table writes to
 
 
+@pytest.mark.parametrize(
+    ("shown", "left"),
+    [
+        (Shared(T, 0, 6, False, 1, 2), False),
+        (Shared(T, 0, 5, False, 1, 2), True),
+        (Shared(T, 0, 6, False, 1, 3), True),
+        (Shared(T, 0, 6, True, 1, 2), True),
+    ],
+    ids=["as the head", "of another position", "of another head", "of another table"],
+)
+def test_what_a_copy_of_the_table_shows_as_the_head_does_is_left_by_quiet_runs(shown: Shared, left: bool) -> None:
+    assert any("quiet runs left" in a.what for a in analyse(History(before_quiet(shown)))) is left
+
+
 @pytest.mark.parametrize("between", [(), (Reset(T, 0, None),)])
 @pytest.mark.parametrize("again", [Shared(T, 0, 5, True, 9, 9), Shared(T, 0, 5, True, 9, 8), Reset(T, 0, 4)])
 def test_what_another_table_writes_to_the_group_once_more_is_taken_over_as_it_was(
