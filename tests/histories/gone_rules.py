@@ -38,7 +38,9 @@ class GoneRules(Rule):
             case Planned() if event.scope is not None and not event.after and event.run in self.begins:
                 self.owes[event.plan_id] = self._owed(event, event.scope)
             case Backfilled() if event.first in self.owes:
-                named = {(self.ledger.topic_id, p, o) for p, start, end in event.lost for o in range(start, end)}
+                # Of the topic that it was planned on, which may be gone by now.
+                topic_id = self.ledger.plans[event.first].topic_id
+                named = {(topic_id, p, o) for p, start, end in event.lost for o in range(start, end)}
                 if silent := sorted(self.owes[event.first] - named):
                     what = "gone, read by nobody, and not named by a backfill of its interval"
                     self.case.say(Kind.UNEXPLAINED_GAP, what, at=silent)

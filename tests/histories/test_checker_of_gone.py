@@ -9,7 +9,7 @@ import pytest
 from tests.histories.anomaly import Kind
 from tests.histories.by_hand import NEW, NOW, WAVE, T, before_quiet, head, planned, produced
 from tests.histories.checker import analyse
-from tests.histories.events import Event, Looked, Read, Retained, Started, Truncated
+from tests.histories.events import Event, Looked, Read, Retained, Started, TopicMade, Truncated
 from tests.histories.history import History
 from tests.histories.interval_events import Backfilled
 
@@ -42,6 +42,7 @@ def silent(
 def test_what_nobody_had_read_before_it_went_is_named() -> None:
     assert silent() == {6}
     assert silent(lost=((0, 0, 7),)) == silent(lost=((0, 6, 7),)) == set()
+    assert silent(PLAN, plan=TopicMade("topic-2"), lost=((0, 6, 7),)) == set(), "its topic is gone by now"
     assert silent(lost=((0, 0, 6),)) == silent(lost=((1, 0, 7),)) == {6}
 
 
