@@ -160,7 +160,8 @@ class OffsetRules(Rule):
             if head.kind == "rebuilt" and before.sequence not in self.recorded:
                 # That the head before was a rewind is written nowhere any more; what was read then is not read again.
                 # Where the log was cut off, its next plan is told.
-                passed = [c for c in passed if c not in self.owed and not self._written_anew(c)]
+                known = [c for c in passed if c in self.owed or self._written_anew(c) or self._empty(c)]
+                passed = [c for c in passed if c not in known]
                 passed = self._given_up_as_before(before, passed)
             self._skipped(head, passed)
 

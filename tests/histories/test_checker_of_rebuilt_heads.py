@@ -72,6 +72,16 @@ def test_a_head_rebuilt_without_a_rewind_that_nobody_wrote_down_has_its_cut_told
         assert kinds(before_quiet(*cut, *rewinds, projected(6, 4, 3, "run-3"))[:-1]) == found
 
 
+def test_what_was_read_before_a_rewind_that_nobody_wrote_down_is_skipped_by_no_head_that_is_rebuilt() -> None:
+    """Nor is what held nothing: an aborted record, and its marker."""
+    back = replace(head(3, 0), run="run-2", kind="rewind", generation=2)
+    anew = replace(head(4, 7), run="run-3", kind="rebuilt", generation=3)
+    rewinds: list[Event] = [Rewound("run-2", "earliest", True), back, Rewound("run-3", "rebuilt", True)]
+    for to, found in ((6, []), (7, [Kind.UNEXPLAINED_GAP])):
+        made = replace(anew, positions={0: to}), projected(to, 4, 3, "run-3")
+        assert kinds(before_quiet(produced(6, NEW), *rewinds, *made)[:-1]) == found
+
+
 def test_what_was_held_where_no_main_shows_it_is_given_up_by_a_rebuilt_head_that_names_its_offsets() -> None:
     """The log has lost them meanwhile, so that nobody reads them again."""
     for skipped, found in ((((0, 5, 6),), []), ((), [Kind.LOST])):
