@@ -351,6 +351,12 @@ class FakeLog(Edge):
             at is not None and record.offset < at.end and at.records[record.offset] is record
         )
 
+    def cut_off_after(self, record: Record) -> int:
+        """How many records that took the place of this one, which was cut off, were so, too."""
+        at = self.partitions[record.partition]
+        there = [one for one, *_ in at.cut_off if one.offset == record.offset]
+        return next(n for n, one in enumerate(reversed(there)) if one is record)
+
     def open_offsets(self) -> bool:
         return any(at.open for at in self.partitions.values())
 

@@ -156,7 +156,7 @@ class Planned:
 @dataclass(frozen=True, slots=True)
 class Read:
     """A slice was landed: these offsets of `[start, end)` held a record. `former`: those of which what was read is cut
-    off by now."""
+    off by now; `later`: of these, how many that took their place were so, too."""
 
     run: str
     plan_id: str
@@ -166,6 +166,7 @@ class Read:
     end: int
     offsets: tuple[int, ...]
     former: tuple[int, ...] = ()
+    later: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

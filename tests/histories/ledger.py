@@ -129,7 +129,9 @@ class Ledger:
             case Read():
                 landed = {(event.topic_id, event.partition, o) for o in event.offsets}
                 self.landed[event.plan_id] |= landed
-                cut = {c: self.former[c][-1] for c in landed if c[2] in event.former and self.former[c]}
+                later = dict(zip(event.former, event.later, strict=False))
+                gone = [c for c in landed if c[2] in event.former and self.former[c]]
+                cut = {c: self.former[c][-1 - later.get(c[2], 0)] for c in gone}
                 self.reads[event.plan_id] |= {cut.get(c, c) for c in landed}
                 self.read_by[event.plan_id, event.run] |= {cut.get(c, c) for c in landed}
             case Truncated():

@@ -304,6 +304,16 @@ def test_what_was_read_before_the_log_was_cut_off_is_what_was_there_then() -> No
     assert kinds([*events[:at], Truncated(T, 0, 5), produced(5, WAVE[0]), *events[at:-1]]) == []
 
 
+@pytest.mark.parametrize(("later", "found"), [(1, []), (0, [Kind.LOST])])
+def test_of_what_lay_at_a_place_one_after_the_other_a_batch_owes_what_it_has_read(
+    later: int, found: list[Kind]
+) -> None:
+    events = swap_type(Read, lambda e: replace(e, former=(5,), later=(later,)))
+    at = next(n for n, e in enumerate(events) if isinstance(e, Read))
+    cut = Truncated(T, 0, 5), produced(5, NEW), Truncated(T, 0, 5), produced(5, WAVE[0])
+    assert kinds([*events[:at], *cut, *events[at:-1]]) == found
+
+
 @pytest.mark.parametrize("is_held", [True, False])
 def test_how_many_chunks_there_are_is_known_from_one_that_is_held_though_it_was_cut_off(is_held: bool) -> None:
     """And nothing was written in its place yet."""

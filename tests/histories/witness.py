@@ -192,8 +192,9 @@ class Witness:
 
     def _read(self, plan_id: str, wanted: Any, records: list[Record]) -> None:
         offsets = tuple(r.offset for r in records)
-        former = tuple(r.offset for r in records if not self._log.lies_there(r))
-        self.history.append(Read(under_way(), plan_id, self._log.topic_id, *wanted, offsets, former))  # type: ignore[call-arg]
+        gone = [r for r in records if not self._log.lies_there(r)]
+        former, later = tuple(r.offset for r in gone), tuple(self._log.cut_off_after(r) for r in gone)
+        self.history.append(Read(under_way(), plan_id, self._log.topic_id, *wanted, offsets, former, later))  # type: ignore[call-arg]
 
     def _held(self, row: StoredHeld) -> None:
         held = row.held
