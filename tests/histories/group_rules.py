@@ -38,6 +38,7 @@ class GroupRules(Rule):
             case CatalogSetBack():
                 if not event.sequence:
                     self.foreign |= dict.fromkeys((*self.shown, *self.copied), self.case.at)
+                    self._is_another_table_s()
                 self.shown = self.shown if event.sequence else {}
                 self.copied = self.copied if event.sequence else {}  # of a table that is no more
             case Reset() if event.offset is None:
@@ -71,6 +72,13 @@ class GroupRules(Rule):
     def _stands_since(self, partition: int, *shown: int) -> None:
         """Nobody can see that the same was written once more, whatever stood there in between."""
         self.resets[partition] = self.others.setdefault(partition, {}).setdefault(shown, self.case.at)
+
+    def _is_another_table_s(self) -> None:
+        """What the group shows of the table that was lost: a copy of that may write it once more."""
+        since = {p: at for p, (at, _) in self.shown.items()} | {p: at for p, (at, _, _) in self.copied.items()}
+        for p, (offset, version) in self.ledger.group.items():
+            if version is not None:
+                self.others.setdefault(p, {}).setdefault((offset, *version), since.get(p, self.case.at))
 
     def _projected(self, event: Projected) -> None:
         could_not_know, say = self.case.could_not_know, self.case.say

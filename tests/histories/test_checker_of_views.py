@@ -42,6 +42,7 @@ from tests.histories.events import (
 from tests.histories.history import History
 from tests.histories.interval_events import Backfilled
 from tests.histories.promotion_events import Replaced
+from tests.histories.table_events import CatalogSetBack
 from tests.histories.tracing import OffTrack, follow
 
 
@@ -181,3 +182,21 @@ def test_what_another_table_writes_to_the_group_once_more_is_taken_over_as_it_wa
             follow(events)
     else:
         follow(events)
+
+
+@pytest.mark.parametrize("once_more", [True, False])
+@pytest.mark.parametrize("of_a_copy", [True, False])
+def test_so_is_what_a_copy_of_a_lost_table_writes_once_more(of_a_copy: bool, once_more: bool) -> None:
+    """As it did while the table was there, or as that did itself."""
+    made = replace(head(1, 0), run="run-2", generation=2)
+    begins = Rewound("run-2", "start-over", True), Started("run-2", "rewind", 9), Looked("run-2", "topic")
+    again = Shared(T, 0, 6, True, 1, 2 if once_more else 3)
+    looks = Looked("run-2", "group")
+    told: list[Event] = [CatalogSetBack(0), *begins, looks, made, again, looks, projected(0, 1, 2, "run-2")]
+    events = before_quiet(*([Shared(T, 0, 6, False, 1, 2)] if of_a_copy else []), *told)
+    assert any("written over" in a.what for a in analyse(History(events))) is not once_more
+    if once_more:
+        follow(events)
+    else:
+        with pytest.raises(OffTrack, match="nobody has taken over"):
+            follow(events)

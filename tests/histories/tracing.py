@@ -52,6 +52,8 @@ STEPS = (
 )
 """What the model has."""
 _OTHERS = {"manual": "not in the model: a batch of named offsets", "promote": "not in the model: a promotion"}
+ANOTHER = 1000
+"""The number of a table that is nobody's here."""
 NOT_THERE = 0
 """The position of a partition that a head does not know yet."""
 
@@ -95,6 +97,8 @@ class Trace:
         self._shown: set[str] = set()
         """Those to which one has since: it counts once they look at the head. What comes after that they may have asked
         in order to write the group of a head that they found, or had to make."""
+        self._tables: dict[tuple[int, int, int], int] = {}
+        """Of which table it is what the group has shown, by offset, generation and sequence."""
         self._found: dict[str, set[Group]] = {}
         """By run, what the group showed since it had looked, when it moved the stream on purpose."""
 
@@ -145,8 +149,7 @@ class Trace:
                 self._group = Group(event.offset, None)
             case Shared() if event.partition == self.partition:
                 self._did("catalog copied")
-                table = 1000 if event.another else self._table
-                self._group = Group(event.offset, (table, event.generation, event.sequence))
+                self._group = self._shared(event)
             case Forged() if event.partition == self.partition:
                 self._group = Group(event.offset, (self._table, 10**9, 10**9))
             case TopicMade():
@@ -162,6 +165,14 @@ class Trace:
                 self._did("catalog set back" if event.sequence else "catalog lost")
                 self._table += not event.sequence
                 self._heads = [h for h in self._heads if h.sequence <= event.sequence]
+
+    def _shared(self, event: Shared) -> Group:
+        """A copy of a table that is lost by now writes what it wrote before."""
+        shown = event.offset, event.generation, event.sequence
+        known = self._tables.get(shown, self._table)
+        table = self._table if not event.another else known if known != self._table else ANOTHER
+        self._tables[shown] = table
+        return Group(event.offset, (table, event.generation, event.sequence))
 
     # what runs did
 
@@ -294,6 +305,7 @@ class Trace:
         mine = [m for m in self._since(event.run, "group") if m.group in self._found.get(event.run, ())]
         self._must(bool(free or mine), "the group is written over what nobody has taken over")
         self._group = Group(offset, (known.table, event.generation, event.sequence))
+        self._tables[offset, event.generation, event.sequence] = known.table
         self._did("project")
 
     def _since(self, run: str, *what: str) -> list[Moment]:
