@@ -28,6 +28,7 @@ from tests.histories.events import (
     Truncated,
     Undone,
 )
+from tests.histories.retention import Retention
 from tests.histories.table_events import CatalogSetBack, Deleted, HistoryLost
 
 FATES = ("published", "duplicate", "replay", "quarantined", "carried_out", "reported", "out_of_scope")
@@ -36,11 +37,10 @@ _MISSING = re.compile(r"(?<!last word on )\b(\d+) held (?:chunks|records)")
 
 class OffsetRules(Rule):
     """`recorded`: heads whose rows stand in the history. `cuts`: by partition, where an unclean election cut it off
-    that no head has looked at, and since which event; `read_over`: those that one has, when, and which. `overtaken`:
-    where retention has passed the position, too. `accepted`: runs whose skips an operator has accepted. `starts_over`:
-    runs that begin anew with what the broker shows; `hidden`: by run, what the one it asked last does not show;
-    `saw_group`: by run, what the group was when it looked; `made_at`: of heads; `forgotten`: by partition that a head
-    does not know any more, where it had stood."""
+    that no head has looked at, and since which event; `read_over`: those that one has, when, and which. `accepted`:
+    runs whose skips an operator has accepted. `starts_over`: runs that begin anew with what the broker shows; `hidden`:
+    by run, what the one it asked last does not show; `saw_group`: by run, what the group was when it looked; `made_at`:
+    of heads; `forgotten`: by partition that a head does not know any more, where it had stood."""
 
     hears = (Looked,)
 
@@ -52,13 +52,12 @@ class OffsetRules(Rule):
         self.taken_back: list[tuple[int, dict[Coordinate, int]]] = []
         self.before: dict[tuple[str, int], int] = {}
         self.accepted: set[str] = set()
-        self.log_start: dict[tuple[str, int], int] = {}
+        self.retention = Retention()
         self.recorded: set[int] = set()
         self.planned_at: dict[str, int] = {}
         self.made_at: dict[int, int] = {}
         self.cuts: dict[tuple[str, int], tuple[int, int]] = {}
         self.read_over: list[tuple[int, int, tuple[str, int], tuple[int, int]]] = []
-        self.overtaken: set[tuple[str, int]] = set()
         self.disks = Disks()
         self.starts_over: set[str] = set()
         self.hidden: dict[str, frozenset[int]] = {}
@@ -73,6 +72,7 @@ class OffsetRules(Rule):
                 self._past_a_cut(before, event)
                 if event.kind in MOVED_ON_PURPOSE:
                     self._believed(event, self.case.kept.taken_by_any_head)
+                    self.retention.moved(event, looked=self.case.known.last(event.run, "topic"))
                 planned = self.planned_at.get(event.plan_id, -1)
                 cuts = {at: since for at, (_, since) in self.cuts.items()}
                 self.disks.committed(before, event, planned=planned, cuts=cuts)
@@ -100,8 +100,8 @@ class OffsetRules(Rule):
                 if isinstance(event, Rewound) and event.word == "start-over":
                     self.starts_over.add(event.run)
             case Retained():
-                self.log_start[event.topic_id, event.partition] = event.log_start
-                self._retained(event)
+                head = self.ledger.heads[-1] if self.ledger.heads else None
+                self.retention.retained(event, head, at=self.case.at)
             case CatalogSetBack():
                 self._set_back(event.sequence)
             case Deleted():
@@ -125,9 +125,7 @@ class OffsetRules(Rule):
         stands = self.ledger.heads[-1].positions if self.ledger.heads else {}
         self.disks.set_back(stands)
         topic_id = self.ledger.topic_id
-        self.overtaken |= {
-            at for at, n in self.log_start.items() if at[0] == topic_id and n >= stands.get(at[1], n + 1)
-        }
+        self.retention.set_back(topic_id, stands)
         self.given_up = {c: at for c, at in self.given_up.items() if at <= since}
         self.recorded = {n for n in self.recorded if n <= to}
 
@@ -191,10 +189,10 @@ class OffsetRules(Rule):
                 if any(group.get(p) == (at, None) for group in groups):
                     self.given_up |= {(head.topic_id, p, o): self.case.at for o in range(at)}
                     continue
-                start = self.log_start.get((head.topic_id, p), 0)
+                start = self.retention.begins(head.topic_id, p)
                 self._skipped(head, [(head.topic_id, p, o) for o in range(start, at)])
         self.before = {
-            (head.topic_id, p): self.log_start.get((head.topic_id, p), 0) if self.ledger.lost else at
+            (head.topic_id, p): self.retention.begins(head.topic_id, p) if self.ledger.lost else at
             for p, at in head.positions.items()
         }
 
@@ -311,13 +309,6 @@ class OffsetRules(Rule):
             for c in [c for c in given_up if c[:2] == at and c[2] >= event.end]:
                 del given_up[c]
 
-    def _retained(self, event: Retained) -> None:
-        head = self.ledger.heads[-1] if self.ledger.heads else None
-        mine = head is not None and head.topic_id == event.topic_id
-        stands = head.positions.get(event.partition, 0) if head is not None and mine else 0
-        if event.log_start >= stands:
-            self.overtaken.add((event.topic_id, event.partition))
-
     def _audit(self, row: Recorded) -> None:
         self.recorded.add(row.sequence)
         for p, n in sorted(row.partitions.items()):
@@ -377,8 +368,8 @@ class OffsetRules(Rule):
         """Where retention took what lay around a cut and the position, too, the broker knows neither's epoch any more
         (docs/guarantees.md)."""
         where = c[:2]
-        passed = where in self.cuts and where in self.overtaken
-        return passed and self.cuts[where][0] <= c[2] < self.log_start.get(where, 0)
+        passed = where in self.cuts and where in self.retention.overtaken
+        return passed and self.cuts[where][0] <= c[2] < self.retention.begins(*where)
 
     def _is_what_lay_there(self, c: Coordinate, known: Set[Coordinate]) -> bool:
         """Sent anew as it was, to the very place where it had been read: nobody can tell the two, nor has to."""

@@ -363,3 +363,21 @@ def test_where_a_catalog_is_set_back_to_what_retention_has_passed_what_was_writt
     events = before_quiet(*anew, Rewound("run-2", "earliest", True), back, plan, read, made, *gone)
     found = analyse(History(events))
     assert {o for a in found if a.what.startswith("never seen") for _, _, o in a.coordinates} == unseen
+
+
+@pytest.mark.parametrize(
+    ("taken", "at_once", "unseen"),
+    [(5, True, {5}), (5, False, {3, 4, 5}), (4, True, {3, 4, 5})],
+    ids=["since it looked", "before it looked", "not up to there"],
+)
+def test_where_somebody_goes_back_to_what_retention_takes_meanwhile_what_was_written_anew_before_is_not_named(
+    taken: int, at_once: bool, unseen: set[int]
+) -> None:
+    """As where it passes a position: nobody can ask any more."""
+    anew: list[Event] = [Truncated(T, 0, 3), *(produced(n, NEW) for n in range(3, 6))]
+    looked, gone = Looked("run-2", "topic"), Retained(T, 0, taken)
+    back = replace(head(3, 5), run="run-2", kind="rewind", generation=2)
+    told = (looked, gone) if at_once else (gone, looked)
+    events = before_quiet(*anew, Rewound("run-2", "offsets", True), Started("run-2", "rewind", 9), *told, back)
+    found = analyse(History(events))
+    assert {o for a in found if a.what.startswith("never seen") for _, _, o in a.coordinates} == unseen
