@@ -250,6 +250,25 @@ def test_what_is_whole_when_it_is_restored_waits_for_the_next_ingest(
     assert [i for a in lost for i in a.ids] == found
 
 
+@pytest.mark.parametrize(
+    ("sent_ms", "said", "untrue"),
+    [
+        (NOW, "held", False),
+        (NOW, "not found in Kafka", True),
+        (NOW + 1, "not found in Kafka", False),
+        (NOW + 1, "held", False),
+        (NOW + 1, "missing in the table", True),
+    ],
+)
+def test_what_is_held_may_be_of_a_record_whose_place_has_the_same_one_that_was_sent_at_another_time(
+    sent_ms: int, said: str, untrue: bool
+) -> None:
+    anew = Truncated(T, 0, 5), replace(produced(5, OPEN[0]), timestamp_ms=sent_ms)
+    says = Verified("run-9", ((0, 0, 6),), ((0, 0, 6),), (("w1", "same"), ("w2", said)))
+    found = analyse(History(before_quiet(*anew, says)))
+    assert any(a.kind is Kind.UNTRUE for a in found) is untrue
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_named_as_exactly_that(name: str) -> None:
     kind, events = WRONG[name]

@@ -20,6 +20,7 @@ Where copies contradict each other, or what they say cannot be, it is asked only
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 
 from tests.domain.oracle import Piece, Truth
@@ -36,7 +37,7 @@ from tests.histories.events import (
     Started,
     Truncated,
 )
-from tests.histories.ledger import identity
+from tests.histories.ledger import Identity, identity
 from tests.histories.table_events import CatalogSetBack, HistoryLost
 from tests.histories.verify_events import Verified
 
@@ -181,13 +182,12 @@ class VerifyRules(Rule):
             return _ANYTHING if taken_for_another else {"outside"} if lies else {"outside", "nothing"}
         return self._as_held(held, lies) | ({"held"} if taken_for_another else set())
 
-    @staticmethod
-    def _as_held(held: list[Held], lies: list[Lies]) -> set[str]:
+    def _as_held(self, held: list[Held], lies: list[Lies]) -> set[str]:
         standing = {(row.coordinate, identity(row)) for row in held if row.reason != "discarded"}
         if not standing:
             return {"discarded"}
         there = {(c, piece.same) for c, piece in lies}
-        return {"held"} if standing <= there else {"held", *_ELSEWHERE}
+        return {"held"} if standing <= there and not self._are_others(there) else {"held", *_ELSEWHERE}
 
     def _was_no_chunk(self, c: Coordinate) -> bool:
         """Whether a record that is no chunk is held from this place, which has another one since."""
@@ -198,7 +198,18 @@ class VerifyRules(Rule):
         """What may come first of a waveform that is published: what is held beside that, and lies there no more."""
         there = {(c, piece.same) for c, piece in lies}
         held = {(row.coordinate, identity(row)) for row in self.ledger.newest(waveform_id)}
-        return set() if held <= there else _ELSEWHERE
+        return set() if held <= there and not self._are_others(held) else _ELSEWHERE
+
+    def _are_others(self, known: Iterable[tuple[Coordinate, Identity]]) -> bool:
+        """Whether at any of these places the same lay before, sent at another time: what is held may be of that."""
+        return any(
+            (piece := self.ledger.piece(self.ledger.records[f])) is not None
+            and piece.same == same
+            and self.ledger.records[f].timestamp_ms != self.ledger.records[c].timestamp_ms
+            for c, same in known
+            for f in self.ledger.former.get(c, ())
+            if c in self.ledger.records
+        )
 
 
 def _is_in(c: Coordinate, ranges: tuple[tuple[int, int, int], ...]) -> bool:
