@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Committed, Coordinate, Event, Looked, Planned, Started, Truncated
+from tests.histories.events import Committed, Coordinate, Event, Looked, Planned, Retained, Started, Truncated
 from tests.histories.interval_events import Backfilled
 from tests.histories.interval_rules import LOOKS_BACK_MS
 
@@ -15,7 +15,7 @@ Where = tuple[str, int]
 class GoneRules(Rule):
     """`begins`: by run that backfills, where it was shown each partition to begin when it looked first. `owes`: by the
     first plan of a backfill, the records of its interval that were gone by then, and that nobody had read. `put_back`:
-    partitions whose disks were."""
+    partitions whose disks were; `passed`: by partition, the furthest position that retention has passed."""
 
     hears = (Looked,)
 
@@ -24,6 +24,7 @@ class GoneRules(Rule):
         self.begins: dict[str, dict[int, int]] = {}
         self.owes: dict[str, set[Coordinate]] = {}
         self.put_back: set[Where] = set()
+        self.passed: dict[Where, int] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -33,6 +34,11 @@ class GoneRules(Rule):
                 shown = {p: at for (t, p), at in self.ledger.log_start.items() if t == self.ledger.topic_id}
                 shown = {p: at for p, at in shown.items() if event.shows(p)}
                 self.begins[event.run] = {p: min(at, self.begins[event.run].get(p, at)) for p, at in shown.items()}
+            case Retained() if before is not None and before.topic_id == event.topic_id:
+                stood = before.positions.get(event.partition, 0)
+                if event.log_start >= stood:
+                    where = event.topic_id, event.partition
+                    self.passed[where] = max(stood, self.passed.get(where, 0))
             case Truncated(backup=True):
                 self.put_back.add((event.topic_id, event.partition))
             case Planned() if event.scope is not None and not event.after and event.run in self.begins:
@@ -62,7 +68,7 @@ class GoneRules(Rule):
         """Where retention has passed the position, too, or nothing but leader epochs tells of a disk that was put back,
         nobody knows that it was written anew (docs/guarantees.md)."""
         stood, where = plan.positions.get(c[1], 0), c[:2]
-        passed = c[2] < stood <= self.begins[plan.run].get(c[1], 0)
+        passed = c[2] < stood <= self.begins[plan.run].get(c[1], 0) or c[2] < self.passed.get(where, 0)
         return passed or (where in self.put_back and not self.case.kept.is_another(where))
 
     def _is_of(self, c: Coordinate, scope: tuple[int, int]) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
-from tests.histories.events import Committed, Event, Forged, Projected, Reset, Shared, TopicMade
+from tests.histories.events import Committed, Event, Forged, Looked, Projected, Reset, Shared, TopicMade
+from tests.histories.knowledge import ACTED
 from tests.histories.table_events import CatalogSetBack
 
 
@@ -13,7 +14,10 @@ class GroupRules(Rule):
     """`resets`: by partition, since when one by Kafka's tools stands that nobody took over. `shown`: since when the
     group shows which head of today's table; `foreign`: of one that is no more. `copied`: by partition, since when the
     group shows which offset and head of a copy of this table. `others`: by partition, since when it has shown which
-    offset, or which of which head of another table, again and again perhaps, and nothing of this one."""
+    offset, or which of which head of another table, again and again perhaps, and nothing of this one. `stands`: which
+    of these it is now, empty where it is none; `seen`: by run, what it was when that looked."""
+
+    hears = (Looked,)
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -22,6 +26,8 @@ class GroupRules(Rule):
         self.copied: dict[int, tuple[int, int, tuple[int, int]]] = {}
         self.foreign: dict[int, int] = {}
         self.others: dict[int, dict[tuple[int, ...], int]] = {}
+        self.stands: dict[int, tuple[int, ...]] = {}
+        self.seen: dict[str, dict[int, tuple[int, ...]]] = {}
         self.topic_made_at = -1
 
     def first_look(self, event: Event) -> None:
@@ -41,7 +47,11 @@ class GroupRules(Rule):
                     self._is_another_table_s()
                 self.shown = self.shown if event.sequence else {}
                 self.copied = self.copied if event.sequence else {}  # of a table that is no more
+            case Looked():
+                if event.what == "group":
+                    self.seen[event.run] = self._shown_now()
             case Reset() if event.offset is None:
+                self.stands[event.partition] = ()
                 self.copied.pop(event.partition, None)
                 self.resets.pop(event.partition, None)
                 self.shown.pop(event.partition, None)
@@ -58,20 +68,26 @@ class GroupRules(Rule):
                 else:
                     self.copied[event.partition] = self.case.at, event.offset, (event.generation, event.sequence)
             case Forged():
+                self.stands.pop(event.partition, None)
                 self.shown.pop(event.partition, None)
                 self.copied.pop(event.partition, None)
                 self.resets[event.partition] = self.case.at
             case TopicMade():
                 self.topic_made_at = self.case.at
+                self.stands = {}
                 self.foreign = {}
                 self.others = {}
                 self.shown = {}
                 self.resets = {}
                 self.copied = {}
 
+    def _shown_now(self) -> dict[int, tuple[int, ...]]:
+        return {p: self.stands.get(p, ()) for p in {*self.stands, *self.ledger.group}}
+
     def _stands_since(self, partition: int, *shown: int) -> None:
         """Nobody can see that the same was written once more, whatever stood there in between."""
         self.resets[partition] = self.others.setdefault(partition, {}).setdefault(shown, self.case.at)
+        self.stands[partition] = shown
 
     def _is_another_table_s(self) -> None:
         """What the group shows of the table that was lost: a copy of that may write it once more."""
@@ -97,9 +113,12 @@ class GroupRules(Rule):
             if fresh and offset > far:
                 what = f"the group was put to {offset} on partition {p}, no head beyond {far}"
                 say(Kind.COMMIT_AHEAD, what, at=[(event.topic_id, p, offset)])
-            reset_at = self.resets.pop(p, None)
+            reset_at, stood = self.resets.pop(p, None), self.stands.pop(p, None)
             if reset_at is None or could_not_know(event.run, "group", reset_at):
                 continue
+            looked = self.case.known.last(event.run, "group") > self.case.known.last(event.run, ACTED)
+            if looked and self.seen.get(event.run, {}).get(p, stood) != stood:
+                continue  # it had stood there before, and did not when that run looked
             if not any(at > reset_at and kind in (*MOVED_ON_PURPOSE, "first") for at, kind in self.case.heads_at):
                 what = f"a reset of the group on partition {p} was written over and never taken over"
                 say(Kind.STALE_WRITER, what, at=[(event.topic_id, p, offset)])

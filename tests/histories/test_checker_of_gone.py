@@ -69,6 +69,17 @@ def test_what_else_is_there_or_known_is_owed_by_no_backfill(said: set[int], owed
 ANEW = produced(4, NEW), produced(5, WAVE[0]), produced(6, NEW)
 
 
+@pytest.mark.parametrize(("taken", "owed"), [(6, set()), (5, {4})])
+def test_what_retention_passed_with_a_position_is_owed_by_nobody_wherever_that_is_by_now(
+    taken: int, owed: set[int]
+) -> None:
+    """Written anew before it: then nobody could ask any more."""
+    forward = replace(head(4, 7), run="run-4", kind="rewind", generation=2)
+    plan = replace(PLAN, positions={0: 7}, generation=2, base_sequence=4)
+    then = *READ, Truncated(T, 0, 4), *ANEW, Retained(T, 0, taken), forward, Retained(T, 0, 6)
+    assert silent(before=then, plan=plan) & {4} == owed
+
+
 @pytest.mark.parametrize(
     ("cut", "taken", "owed"),
     [

@@ -200,3 +200,18 @@ def test_so_is_what_a_copy_of_a_lost_table_writes_once_more(of_a_copy: bool, onc
     else:
         with pytest.raises(OffTrack, match="nobody has taken over"):
             follow(events)
+
+
+@pytest.mark.parametrize("between", [Reset(T, 0, None), Reset(T, 0, 1)])
+def test_a_reset_that_had_stood_before_and_did_not_when_a_run_looked_is_one_that_it_cannot_know(between: Event) -> None:
+    begins = Started("run-2", "ingest", 100), Looked("run-2", "topic")
+    looked, reset, writes = Looked("run-2", "group"), Reset(T, 0, 2), projected(6, 2, run="run-2")
+
+    def says(*events: Event) -> bool:
+        found = analyse(History(before_quiet(*begins, *events, writes)))
+        return any("a reset of the group" in a.what for a in found)
+
+    assert says(reset, looked)
+    assert says(reset, between, reset, looked)
+    assert not says(reset, between, looked, reset)
+    assert not says(looked, reset)
