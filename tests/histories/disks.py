@@ -6,10 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.histories.case import MOVED_ON_PURPOSE
-from tests.histories.events import Committed, Coordinate, LostOffset, Planned, Truncated
-
-Where = tuple[str, int]
-"""A partition."""
+from tests.histories.events import Committed, Coordinate, LostOffset, Planned, Truncated, Where
 
 
 class Disks:

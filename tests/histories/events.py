@@ -18,6 +18,8 @@ from tests.histories.verify_events import Verified
 
 Coordinate = tuple[str, int, int]
 """Topic id, partition, offset."""
+Where = tuple[str, int]
+"""Topic id and partition."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Committed, Coordinate, Event, Looked, Planned, Retained, Started, Truncated
+from tests.histories.events import Committed, Coordinate, Event, Looked, Planned, Retained, Started, Truncated, Where
 from tests.histories.interval_events import Backfilled
-from tests.histories.interval_rules import LOOKS_BACK_MS
-
-Where = tuple[str, int]
-"""A partition."""
+from tests.histories.interval_rules import piece_of_interval
 
 
 class GoneRules(Rule):
@@ -61,7 +58,7 @@ class GoneRules(Rule):
             and c[2] < begins.get(c[1], 0)
             and self.ledger.committed(c)
             and not self._unknown(plan, c)
-            and self._is_of(c, scope)
+            and piece_of_interval(self.ledger, c, scope) is not None
         }
 
     def _unknown(self, plan: Planned, c: Coordinate) -> bool:
@@ -70,9 +67,3 @@ class GoneRules(Rule):
         stood, where = plan.positions.get(c[1], 0), c[:2]
         passed = c[2] < stood <= self.begins[plan.run].get(c[1], 0) or c[2] < self.passed.get(where, 0)
         return passed or (where in self.put_back and not self.case.kept.is_another(where))
-
-    def _is_of(self, c: Coordinate, scope: tuple[int, int]) -> bool:
-        record = self.ledger.records[c]
-        piece = self.ledger.piece(record)
-        owned = piece is not None and scope[0] <= piece.start_ns < scope[1]
-        return owned and record.timestamp_ms >= scope[0] // 10**6 - LOOKS_BACK_MS

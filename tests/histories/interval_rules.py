@@ -8,19 +8,15 @@ from typing import NamedTuple
 from tests.domain.oracle import Piece, Truth
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Committed, Coordinate, Event, Held, Looked, Planned, Started, Truncated
+from tests.histories.events import Committed, Coordinate, Event, Held, Looked, Planned, Started, Truncated, Where
 from tests.histories.interval_events import Backfilled
-from tests.histories.ledger import BLOCKS
+from tests.histories.ledger import BLOCKS, Ledger
 from tests.histories.promotion_events import GateSays, Replaced
 from tests.histories.table_events import CatalogSetBack, HistoryLost
 
 _DECIDES = {*BLOCKS, "discarded"}
-LOOKS_BACK_MS = 7 * 86400 * 1000
+_LOOKS_BACK_MS = 7 * 86400 * 1000
 """So much earlier than the interval a chunk's record time may be (`max_clock_skew`)."""
-
-
-Where = tuple[str, int]
-"""A partition."""
 
 
 class Noted(NamedTuple):
@@ -134,7 +130,7 @@ class IntervalRules(Rule):
     def _published(self, event: Backfilled) -> None:
         found: dict[str, list[Piece]] = defaultdict(list)
         for c in self.there[event.first] & self.ledger.readable():
-            piece = self._piece(c, event.scope)
+            piece = piece_of_interval(self.ledger, c, event.scope)
             if piece is not None:
                 found[piece.id].append(piece)
         whole = {i for i, pieces in found.items() if Truth(tuple(pieces)).publishable}
@@ -148,12 +144,14 @@ class IntervalRules(Rule):
             if lost:
                 self.case.say(Kind.LOST, "whole in the log, of an interval whose backfill ended well", lost)
 
-    def _piece(self, c: Coordinate, scope: tuple[int, int]) -> Piece | None:
-        record = self.ledger.records[c]
-        piece = self.ledger.piece(record)
-        owned = piece is not None and scope[0] <= piece.start_ns < scope[1]
-        return piece if owned and record.timestamp_ms >= scope[0] // 10**6 - LOOKS_BACK_MS else None
-
     def _is_held(self, waveform_id: str) -> bool:
         """So that somebody has to decide, or has."""
         return bool(self.ledger.blocked(waveform_id) or self.ledger.discarded(waveform_id))
+
+
+def piece_of_interval(ledger: Ledger, c: Coordinate, scope: tuple[int, int]) -> Piece | None:
+    """The chunk that lies there, where a backfill of this interval is to find it."""
+    record = ledger.records[c]
+    piece = ledger.piece(record)
+    owned = piece is not None and scope[0] <= piece.start_ns < scope[1]
+    return piece if owned and record.timestamp_ms >= scope[0] // 10**6 - _LOOKS_BACK_MS else None

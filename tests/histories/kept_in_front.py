@@ -7,10 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from tests.histories.events import Committed, Coordinate, Planned, Produced
-
-Where = tuple[str, int]
-"""A partition."""
+from tests.histories.events import Committed, Coordinate, Planned, Produced, Where
 
 
 class _Log(Protocol):

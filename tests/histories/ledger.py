@@ -34,10 +34,9 @@ from tests.histories.events import (
 )
 from tests.histories.maintenance_events import JunkGoes
 from tests.histories.promotion_events import Replaced
-from tests.histories.released import Released, Word
+from tests.histories.released import Identity, Released, Word
 from tests.histories.table_events import Deleted, Forgotten, TakenOut
 
-Identity = tuple[str | None, int | None, int, bytes]
 Words = tuple[Identity, int | None, str | None]
 """With the count and the digest of the whole."""
 """Waveform id, sequence number, length and digest: equal for two copies of one chunk."""

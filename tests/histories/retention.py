@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.histories.events import Committed, Retained
-
-Where = tuple[str, int]
-"""A partition."""
+from tests.histories.events import Committed, Retained, Where
 
 
 class Retention:
