@@ -30,11 +30,15 @@ class Healing(Maintaining):
         """End what is under way, put the world in order, and let quiet runs finish the work."""
         self.put_right()
         self.quiet_runs()
+        if self.restored_and_whole(Reason.OPEN):
+            self.ops["published after its restore"] += 1
+            self.send(self.new_waveform(1)[0])
+            self.quiet_runs()
         everything = self.random.random() < 0.3
         if everything:
             self.decide_about_everything()
             self.quiet_runs()
-        elif restored := self.restored_too_late():
+        elif restored := self.restored_and_whole(Reason.INCOMPLETE):
             self.ops["redriven after its restore"] += 1
             self.follow_to_the_end(self.launch_decision(HeldAction.REDRIVE, Selection(ids=restored), far=True))
             self.quiet_runs()
@@ -104,17 +108,18 @@ class Healing(Maintaining):
         for action in (HeldAction.REDRIVE, HeldAction.ACCEPT, HeldAction.PICK, HeldAction.DISCARD):
             self.follow_to_the_end(self.launch_decision(action, Selection(), far=True))
 
-    def restored_too_late(self) -> tuple[str, ...]:
-        """What became whole while it was discarded, and was restored when it might wait no longer: no ingest takes that
-        up, and whoever restored it redrives it (docs/operations.md). Nobody helps what was not restored."""
+    def restored_and_whole(self, now: Reason) -> tuple[str, ...]:
+        """What became whole while it was discarded, and was restored: while it may wait (it is `open`) the next ingest
+        that reads anything takes it up, and after that (`incomplete`) none does, and whoever restored it redrives it
+        (docs/operations.md). Nobody helps what was not restored."""
         opened = [
             r.held for r in self.bench.tables.held_rows() if r.held.reason is Reason.OPEN and _is_restored(r.held)
         ]
         ids = tuple(sorted({h.chunk.waveform_id for h in opened if h.chunk.waveform_id is not None}))
         if not ids:
             return ()
-        late = select_held(self.bench.tables, self.stream, Selection(ids, reasons=frozenset({Reason.INCOMPLETE})))
-        restored = [one for one in late if all(map(_is_restored, one.held)) and not one.published]
+        found = select_held(self.bench.tables, self.stream, Selection(ids, reasons=frozenset({now})))
+        restored = [one for one in found if all(map(_is_restored, one.held)) and not one.published]
         return tuple(one.waveform_id for one in restored if one.verdict(self.stream)[0] is None)
 
     def a_month_passes(self) -> None:

@@ -23,8 +23,6 @@ class RowRules(Rule):
         self._misread: set[str] = set()
         self._given_up: set[str] = set()
         """Of which somebody has given up a decision before it was committed, and nothing was decided since."""
-        self._restored: set[str] = set()
-        """What somebody has restored, and no ingest has looked at since: one that finds nothing to read does not."""
         self._replaced: dict[str, set[Identity]] = {}
         """Of rows that a head takes out, by waveform, what they were made of."""
 
@@ -45,7 +43,6 @@ class RowRules(Rule):
                     self._row(event)
             case Committed():
                 self._replaced = {}
-                self._restores(event)
             case Held():
                 self._held(event)
                 self._given_up.discard(event.id or "")
@@ -59,13 +56,6 @@ class RowRules(Rule):
     def close(self) -> None:
         if self.case.quiet:
             self._what_was_never_published()
-
-    def _restores(self, head: Committed) -> None:
-        plan = self.ledger.plans.get(head.plan_id)
-        if head.kind == "ingest":
-            self._restored = set()
-        elif plan is not None and plan.action == "restore":
-            self._restored |= set(plan.ids)
 
     def _row(self, row: Published) -> None:
         where: list[Coordinate] = [(t, p, o) for t, p, o, _, _ in row.chunks]
@@ -216,8 +206,6 @@ class RowRules(Rule):
                 continue  # what somebody has deleted stays away, unless it is read again
             if self.ledger.blocked(waveform_id) or self.ledger.discarded(waveform_id):
                 continue  # somebody has to decide, or has
-            if waveform_id in self._restored:
-                continue  # the next ingest publishes it (docs/operations.md)
             if waveform_id in self._given_up:
                 continue  # nobody takes up again what waits no longer, but who decides about it
             if truth.publishable and seen is not None and seen.publishable:

@@ -230,27 +230,6 @@ def test_of_what_is_refused_today_a_verification_may_say_what_became_of_its_row_
 
 
 @pytest.mark.parametrize(
-    ("action", "since", "found"),
-    [
-        ("restore", [], []),
-        ("redrive", [], ["w1"]),
-        ("restore", [replace(head(4, 6), run="run-3", kind="ingest", plan_id="p4")], ["w1"]),
-        ("restore", [replace(head(4, 6), run="run-3", kind="backfill", plan_id="p4")], []),
-    ],
-    ids=["restored", "redriven", "and an ingest looked", "or a backfill, which does not"],
-)
-def test_what_is_whole_when_it_is_restored_waits_for_the_next_ingest(
-    action: str, since: list[Event], found: list[str]
-) -> None:
-    plan = Planned("run-2", "p2", "held", 1, 2, T, {0: 6}, (), action, ("w1",))
-    made = replace(head(3, 6), run="run-2", kind="held", plan_id="p2", decision="d2")
-    kept = [replace(one, decision="d2", sequence=3) for one in parked("open") if isinstance(one, Held)]
-    told = then(parked("discarded"), plan, *kept, made, planned("p4", run="run-3", base_sequence=3), *since)
-    lost = [a for a in analyse(History(told)) if a.what == "whole and sound, and never published"]
-    assert [i for a in lost for i in a.ids] == found
-
-
-@pytest.mark.parametrize(
     ("sent_ms", "said", "untrue"),
     [
         (NOW, "held", False),
