@@ -82,6 +82,22 @@ def test_who_is_shown_a_partition_only_when_it_writes_the_group_has_asked_before
             run(*seen, replace(plan, plan_id="p3"))
 
 
+def test_who_begins_anew_by_a_broker_that_shows_no_such_partition_forgets_where_it_stood() -> None:
+    """Also where its log begins later by now. Who is shown it, or leaves it where it was not, goes to what is gone."""
+    goes = replace(head(3, 6), kind="rewind", generation=2, positions={0: 6, 1: 4}, skipped=((1, 0, 4),))
+    both = Started(goes.run, "rewind", 9), goes, Retained("topic-1", 1, 4)
+
+    def anew(shown: int, positions: dict[int, int]) -> None:
+        made = replace(head(4, 6), run="run-5", kind="rewind", generation=3, positions=positions)
+        looks = Started("run-5", "rewind", 9), Looked("run-5", "topic", (), shown)
+        follow(before_quiet(*both, *looks, Looked("run-5", "head"), Looked("run-5", "group"), made))
+
+    anew(1, {0: 6})
+    for shown, positions in ((2, {0: 6}), (1, {0: 6, 1: 0})):
+        with pytest.raises(OffTrack, match=r"partition 1, .* rewind goes to 0, where the log was cut"):
+            anew(shown, positions)
+
+
 def nobody_looks_where_the_log_begins(patch: Patch) -> None:
     patch.setattr(backlog, "refuse_overtaken", lambda *_: None)
 

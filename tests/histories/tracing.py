@@ -266,7 +266,10 @@ class Trace:
         was, to = before.positions[0], made.positions[0]
         gone: set[Place] = {(self.partition, o) for o in range(was, to)}
         self._must(gone <= made.skipped, f"{new.kind} goes from {was} to {to}, and does not name what it goes over")
-        self._must(to == was or self._was_there(new.run, to), f"{new.kind} goes to {to}, where the log was cut")
+        # Who begins anew by a broker that shows no such partition forgets it.
+        forgets = self.partition not in new.positions and new.run in self._unseen
+        there = forgets or to == was or self._was_there(new.run, to)
+        self._must(there, f"{new.kind} goes to {to}, where the log was cut")
         if gone and overtaken((self._start,), {0: was}):
             self._did("a loss is accepted")
 

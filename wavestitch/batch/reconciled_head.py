@@ -15,14 +15,15 @@ from wavestitch.batch.found_held import refuse_left_over
 from wavestitch.batch.plan_request import PlanRequest
 from wavestitch.batch.unseen_partition import refuse_unknown, refuse_unseen
 from wavestitch.batch.walk import Walk
+from wavestitch.contracts.batch_row import first_version
 from wavestitch.contracts.batch_stages import CommitHead, ShowHead
 from wavestitch.contracts.disagreement import find_disagreement, refuse_disagreement
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.plan import PlanKind
-from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, TopicView
+from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Tables, TopicView
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
 from wavestitch.contracts.protocol import moved_position, reconcile, still_skipped
-from wavestitch.contracts.quantities import FIRST_GENERATION, Partition
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.stream import Stream
 
 _ADOPT_TRIES = 5
@@ -50,7 +51,7 @@ def reconcile_head(
                 return head, {}  # it moves no position: a reset is the next ingest's to take over
             if head is None:
                 refuse_left_over(stream.name, tables)
-                head, why = _first_head(stream, topic, log, group)
+                head, why = _first_head(stream, topic, log, group, tables)
                 return _committed(walk, CommitHead(None, head), ShowHead(head, group)), why
             found = reconcile(head, group, on_reset=stream.on_reset, stream=stream.name)
             if found.adopt is not None:
@@ -91,7 +92,7 @@ def _committed(walk: Walk, commit: CommitHead, show: ShowHead) -> Head:
 
 
 def _first_head(
-    stream: Stream, topic: TopicView, log: Log, group: Mapping[Partition, GroupOffset | None]
+    stream: Stream, topic: TopicView, log: Log, group: Mapping[Partition, GroupOffset | None], tables: Tables
 ) -> tuple[Head, dict[Partition, str]]:
     ends = log.ends(topic.name, topic.partitions)
     positions, why = {}, {}
@@ -107,7 +108,8 @@ def _first_head(
             at, reason = ends[p].log_start, "first batch: the stream says start: earliest"
         positions[p], why[p] = Position(at, leader_epoch=epoch), f"{reason} ({at})"
     positions = with_last_batches(topic.name, positions, ends, log)
-    return Head(1, FIRST_GENERATION, HeadKind.FIRST, topic.topic_id, positions, note="first head"), why
+    number, generation = first_version(tables.batches())
+    return Head(number, generation, HeadKind.FIRST, topic.topic_id, positions, note="first head"), why
 
 
 def _as_moved(

@@ -7,7 +7,7 @@ are never moved, nor is what the group says of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from wavestitch.batch.cut_log import earlier_positions, find_cuts, said_of_cuts, with_last_batches
@@ -16,6 +16,7 @@ from wavestitch.batch.rebuilt_head import rebuild_head, with_missing
 from wavestitch.batch.rewind_target import REBUILT, TARGETS, WHOLE, Sight, Target, wanted_offsets
 from wavestitch.batch.unseen_partition import refuse_unseen, refuse_unseen_by_history
 from wavestitch.batch.walk import Walk
+from wavestitch.contracts.batch_row import BatchRow, first_version
 from wavestitch.contracts.batch_stages import CommitHead, ShowHead
 from wavestitch.contracts.disagreement import SETTLING, find_disagreement, next_generation, refuse_disagreement
 from wavestitch.contracts.errors import Altered, BadInput, Refused, WavestitchError
@@ -24,7 +25,7 @@ from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Remains, Tables
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, is_ours
 from wavestitch.contracts.protocol import moved_position, still_skipped
-from wavestitch.contracts.quantities import Offset, Partition, following
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stages import Stage
 from wavestitch.contracts.stream import Stream
 
@@ -110,10 +111,11 @@ def plan_rewind(
     left_out = left.left_out if left is not None else ()
     known = _known(sight, target)
     fresh = with_last_batches(topic.name, _set(sight, known, moves), ends, log, was=known, earlier=earlier)
-    after = _head_after(sight, target, moves, fresh, skipped, with_missing(note, missing, left_out), left)
-    if history:
-        # Beyond all that a table had that was there before: its batches are behind no head of this one.
-        after = replace(after, generation=max(after.generation, following(max(b.generation for b in history))))
+    note = with_missing(note, missing, left_out)
+    if head is None:
+        after = _head_anew(sight, fresh, skipped, note, left, history)
+    else:
+        after = _head_after(sight, head, target, moves, fresh, skipped, note)
     if not settles and not target.afresh:
         _refuse_nothing(sight, target, moves, after)
     remarks = (left.remarks if left is not None else ()) + said_of_cuts(cuts, passed, wanted)
@@ -277,23 +279,38 @@ def _lost_before(
     return tuple(OffsetRange(p, stood[p], to) for p, (_, to) in sorted(moves.items()) if to > stood[p])
 
 
+def _head_anew(
+    sight: Sight,
+    fresh: Mapping[Partition, Position],
+    skipped: tuple[OffsetRange, ...],
+    note: str,
+    left: FoundHeld | None,
+    history: Iterable[BatchRow],
+) -> Head:
+    number, generation = first_version(history)
+    if left is not None:  # decisions that are held already are older than any of this table
+        number = max(number, left.last_sequence + 1)
+    return Head(
+        number,
+        max(generation, next_generation(None, sight.group, table=sight.table)),
+        HeadKind.FIRST,
+        sight.topic.topic_id,
+        fresh,
+        skipped=skipped,
+        note=note,
+        held=None if left is None else left.mark,
+    )
+
+
 def _head_after(
     sight: Sight,
+    head: Head,
     target: Target,
     moves: Mapping[Partition, tuple[Offset | None, Offset]],
     fresh: Mapping[Partition, Position],
     skipped: tuple[OffsetRange, ...],
     note: str,
-    left: FoundHeld | None,
 ) -> Head:
-    head = sight.head
-    generation = next_generation(head, sight.group, table=sight.table)
-    if head is None:
-        held = left.mark if left is not None else None
-        # Decisions that are held already are older than any of this table.
-        number = 1 + (left.last_sequence if left is not None else 0)
-        topic_id = sight.topic.topic_id
-        return Head(number, generation, HeadKind.FIRST, topic_id, fresh, skipped=skipped, note=note, held=held)
     same_topic = head.topic_id == sight.topic.topic_id
     goes = {p: to for p, (_, to) in moves.items()}
     if target.afresh:  # what the broker does not show is forgotten, and stands at its beginning
@@ -301,7 +318,7 @@ def _head_after(
     kept = still_skipped(head.skipped, goes)
     return head.next(
         kind=HeadKind.REWIND,
-        generation=generation,
+        generation=next_generation(head, sight.group, table=sight.table),
         topic_id=sight.topic.topic_id,
         # What stays keeps its record time and epoch, so that it still holds the watermark back.
         positions=fresh if target.afresh else {**head.positions, **fresh},

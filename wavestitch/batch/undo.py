@@ -7,7 +7,7 @@ batch means that its offsets are read again, and recognised. A promotion alone i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from wavestitch.batch.edges import Edges
@@ -186,5 +186,15 @@ def _plan_opposite(edges: Edges, found: DecideOn, *, who: str, why: str) -> Held
     by_id: dict[str | None, list[ChunkFacts]] = {}
     for h in touched_by(found.action, held):
         by_id.setdefault(h.chunk.waveform_id, []).append(h.chunk)
+    _refuse_less(edges.name, by_id.keys(), choice.ids)
     among = tuple(digest_of(by_id.get(i, ())) for i in choice.ids)
     return replace(shown, plan=replace(shown.plan, choice=replace(choice, among=among)).sealed())
+
+
+def _refuse_less(name: str, touched: Collection[str | None], ids: Collection[str]) -> None:
+    """What was decided on or published while this was worked out would be left out in silence."""
+    if left := sorted(set(touched).difference(ids), key=str):
+        raise Refused(
+            f"stream {name}: what is held of {len(left)} of these {len(touched)} waveforms changed while this undo was "
+            f"worked out, first of {in_shell(left[0] or '')}. Nothing was changed; look again"
+        )

@@ -13,7 +13,7 @@ from wavestitch.contracts.freshness import Waits
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head, HeadKind
-from wavestitch.contracts.quantities import BEGINNING, EpochMs, Generation, Offset, Partition
+from wavestitch.contracts.quantities import BEGINNING, NONE_YET, EpochMs, Generation, Offset, Partition, following
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.stream import spoken_definition
 from wavestitch.contracts.versioned import Versioned
@@ -109,6 +109,14 @@ def rows_behind(head: Head, rows: Iterable[BatchRow]) -> list[BatchRow]:
             behind.append(row)
         generation = max(generation, row.generation)
     return behind
+
+
+def first_version(history: Iterable[BatchRow]) -> tuple[int, Generation]:
+    """Number and generation of a stream's first head: 1 and 1, or beyond all that a table had that was there before.
+    The history knows a row by its number, and none of before is behind a head that begins beyond them."""
+    had = list(history)
+    number = max((row.sequence for row in had), default=0) + 1
+    return number, following(max((row.generation for row in had), default=NONE_YET))
 
 
 def _wrong(row: BatchRow) -> str | None:

@@ -26,7 +26,7 @@ Offset = NewType("Offset", int)
 """Within a partition."""
 LeaderEpoch = NewType("LeaderEpoch", int)
 """Of a partition, counted by elections; stands beside offsets, and is none (KIP-320)."""
-NONE_YET, FIRST_GENERATION = Generation(0), Generation(1)
+NONE_YET = Generation(0)
 
 
 def milliseconds(length: Seconds) -> Milliseconds:

@@ -9,6 +9,7 @@ from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
 from wavestitch.batch import backfill, held_decision, history, links, located, reconciled_head, steps, survey
 from wavestitch.contracts import start_index
+from wavestitch.contracts.quantities import Generation
 
 
 @shows(Kind.LOST, since=100)
@@ -66,6 +67,12 @@ def whose_the_catalog_is_is_asked_by_who_plans_and_not_before_the_commit(patch: 
 def a_history_beside_another_table_is_believed(patch: Patch) -> None:
     """What it says to be finished is in no table any more."""
     patch.setattr(history, "rows_behind", lambda _, rows: list(rows))
+
+
+@shows(Kind.LOST, since=145993, swarm=True)
+def a_first_head_takes_the_numbers_of_a_table_that_was_there_before(patch: Patch) -> None:
+    """So that what the history has of that one counts again."""
+    patch.setattr(reconciled_head, "first_version", lambda _: (1, Generation(1)))
 
 
 @shows(Kind.LOST, act="a_backfill_is_planned_by_a_broker_that_lags")

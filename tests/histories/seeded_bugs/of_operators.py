@@ -110,6 +110,11 @@ def undo_of_a_decision_is_about_all_that_is_held_of_its_waveforms(patch: Patch) 
     patch.setattr(undo, "not_undone_by", lambda *_, **__: [])
 
 
+@shows(Kind.STALE_WRITER, since=165049, swarm=True)
+def undo_of_a_decision_leaves_out_what_was_published_while_it_was_worked_out(patch: Patch) -> None:
+    patch.setattr(undo, "_refuse_less", lambda *_: None)
+
+
 @shows(Kind.STALE_WRITER)
 def undo_of_a_decision_does_not_look_again_whether_it_still_is_its_opposite(patch: Patch) -> None:
     real = undo._plan_opposite
