@@ -85,6 +85,24 @@ class Racing(Undoing):
             run.advance()
         return not run.done
 
+    def published_while_its_undo_is_worked_out(self) -> None:
+        """Somebody takes back what was decided about two waveforms; the rest of one comes meanwhile, and is read."""
+        if self.busy:
+            return
+        (one, rest), (first, last) = self.new_waveform(2), self.new_waveform(2)
+        wanted = Selection(ids=(self.id_of(one), self.id_of(first)))
+        self.send(one)
+        self.send(first)
+        self.all_there_is()
+        self.launch_decision(HeldAction.DISCARD, wanted, far=True)
+        undo = self.take_back(self.launch_decision(HeldAction.RESTORE, wanted, far=True), now=0)
+        if undo is not None:
+            self.step(undo, self.random.randrange(12))
+            self.send(last)
+            self.all_there_is()
+            self.step(undo, 1000)
+        self.late.append(rest)
+
     def second_copies(self) -> None:
         """What was stopped is sent once more, among what is good, and only that is read by named offsets."""
         if not self.may_race:
