@@ -19,8 +19,8 @@ from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.steps import step_plan
 from wavestitch.contracts.batch_row import describe_head
 from wavestitch.contracts.errors import DataLost, Fenced, Refused, Transient
-from wavestitch.contracts.position import GroupOffset, HeadKind
-from wavestitch.contracts.quantities import Offset, Partition
+from wavestitch.contracts.position import GroupOffset, HeadKind, Tag
+from wavestitch.contracts.quantities import Generation, Offset, Partition
 from wavestitch.tables.catalog import CatalogSettings
 from wavestitch.tables.maintenance.snapshot_expiry import expire_snapshots
 from wavestitch.tables.stream_tables import StreamTables
@@ -98,6 +98,49 @@ def test_where_a_decision_is_not_in_the_history_everything_is_read_again(bench: 
     send(bench, "c", 1)
     ingest(bench)
     assert published(bench) == ["a", "b", "c"]
+
+
+def test_where_the_table_was_set_back_the_tag_of_a_head_whose_number_another_took_is_not_believed(bench: Bench) -> None:
+    """A batch that was under way committed it, and nobody has rewound since: who asks the group is refused."""
+    bench.tables.history.append(replace(bench.tables.history[-1], decision="of the other head"))
+    shown = look(bench)
+    assert shown.moves == {0: (None, 0)}
+    assert any("up to head 2 only, each once" in r for r in shown.remarks)
+    bench.tables.history[-1] = replace(bench.tables.history[-1], generation=Generation(0))
+    assert look(bench).moves == {0: (None, 5)}, "of an older generation: somebody has rewound since"
+
+
+@pytest.mark.parametrize("beside", [None, "held", "rewind", "ingest"])
+def test_a_tag_is_not_believed_where_the_history_knows_another_head_by_its_number(
+    bench: Bench, beside: str | None
+) -> None:
+    """The row of the one that was set back is gone. `beside`: what head comes after it; a rewind moves the stream, and
+    of an ingest without its ranges nobody knows."""
+    last = bench.tables.history[-1]
+    bench.tables.history[-1] = replace(last, decision="of the other head", ranges=[[0, 2, 4]])
+    if beside is not None:
+        bench.tables.history.append(replace(last, sequence=4, decision="d4", kind=beside, ranges=[]))
+        bench.log.group[Partition(0)] = GroupOffset(Offset(5), Tag(bench.tables.uuid, Generation(1), 4).encode())
+    believed = beside in ("rewind", "ingest")
+    shown = look(bench)
+    assert shown.moves == {0: (None, 5 if believed else 0)}
+    assert any("by the history that one stood at 4: the table was set back" in r for r in shown.remarks) is not believed
+
+
+def test_the_tag_of_a_table_that_came_after_another_is_believed() -> None:
+    """Which begins beyond the rows of that one, also where they do not name each of its heads."""
+    bench = Bench(FakeLog("waves", 1))
+    for table in ("a", "b"):
+        send(bench, table, 0)
+        send(bench, table, 1)
+        ingest(bench)
+        if table == "a":
+            bench.tables.drop("6d0f4f0e-0000-4000-8000-00000000d201")
+            bench.log.expire_group(Partition(0))
+            bench.tables.history = bench.tables.history[-1:]
+    ingest(bench)  # so that its first head has a row
+    bench.tables.expire_head()
+    assert look(bench).moves == {0: (None, 4)}
 
 
 @pytest.mark.parametrize("metadata_text", ["", "wavestitch/2 0f8fad5b g9 s9"])

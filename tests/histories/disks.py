@@ -58,9 +58,11 @@ class Disks:
             if head.kind in MOVED_ON_PURPOSE or (head.kind == "ingest" and planned < cuts.get(where, -1)):
                 self._nothing_tells(where, ends[where])
         stood = before.positions if before is not None and before.topic_id == head.topic_id else {}
-        # Where the position stays, what was kept of it before stays, too.
-        moved = {at for at in ends if at in self.bare or stood.get(at[1]) != head.positions[at[1]]}
-        lasts = {at: head.positions[at[1]] for at in moved if head.kind != "rebuilt"}
+        if head.kind == "rebuilt":
+            moved = {at for at in ends if at[1] in head.earlier}
+        else:  # where the position stays, what was kept of it before stays, too
+            moved = {at for at in ends if at in self.bare or stood.get(at[1]) != head.positions[at[1]]}
+        lasts = {at: head.positions[at[1]] for at in moved}
         self.bare = {at: last for at, last in lasts.items() if ends[at] == last}
 
     def planned(self, plan: Planned) -> None:

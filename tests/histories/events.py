@@ -231,6 +231,9 @@ class Committed:
     """Partitions of which no batch tells whether the log in front of the position is the one that was read: those where
     what lay there is lost; where no head was left, those of which another tool kept none. With the place where the
     leader epoch says that it was cut off, or the position where it does not."""
+    earlier: tuple[int, ...] = ()
+    """Of those of a head that was made anew, where the position is of an earlier leader epoch than the log's: what lies
+    there by now proves nothing of that one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,6 +233,7 @@ class Witness:
                 tuple(sorted({row.held.decision for row in self._tables.held_rows()})),
                 head.note,
                 self._unproven(head),
+                self._earlier(head),
             )
         )
 
@@ -250,6 +251,11 @@ class Witness:
             return ()
         ends = {p: self._told(p, at) for p, at in bare.items()}
         return tuple((p, at.next_offset if (end := ends[p]) is None else end) for p, at in bare.items())
+
+    def _earlier(self, head: Any) -> tuple[int, ...]:
+        bare = {p for p, _ in self._unproven(head)} if head.kind is HeadKind.REBUILT else set()
+        now = self._log.partitions
+        return tuple(p for p, at in head.positions.items() if p in bare and at.leader_epoch != now[p].epoch)
 
     def _is_lost(self, p: Partition, offset: int) -> bool:
         here = self._log.partitions[p]

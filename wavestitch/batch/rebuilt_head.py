@@ -9,6 +9,7 @@ takes a position that was not proven. Keeps I1, I2 and I7.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -24,6 +25,10 @@ from wavestitch.contracts.protocol import moved_position, still_skipped
 from wavestitch.contracts.quantities import BEGINNING, NONE_YET, Generation, Offset, Partition
 
 _SHOWN = 20
+_STAYS = frozenset(
+    {HeadKind.BACKFILL, HeadKind.MANUAL, HeadKind.HELD, HeadKind.PROMOTE, HeadKind.MAINTENANCE, HeadKind.GATE}
+)
+"""Heads that stand where the one before them did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +59,16 @@ def rebuild_head(
         raise Refused(f"stream {sight.stream.name} never had a head; there is nothing to rebuild")
     missing = missing_published(remains, history, by_plan) + held.missing
     left = remains.left if remains.left is not None and remains.left.topic_id == sight.topic.topic_id else None
-    known_to = _known_to(history)
     # Where something is staged that a lost head may have named, what is held is not known: all is read again.
     newest = _newest_generation(remains, history)
+    known_to = _known_to(history, newest)
     others = _of_other_topics(history, sight.topic.topic_id)
-    proven = {p for p, t in tags.items() if _proven(t, known_to, newest) and t.sequence not in others and held.settled}
-    shown = {p: found.offset for p, found in sight.group.items() if p in proven and found is not None}
+    doubts = {
+        p: doubt
+        for p, tag in tags.items()
+        if (doubt := _doubted(tag, known_to, newest, others, settled=held.settled) or _denied(sight, p, tag, history))
+    }
+    shown = {p: found.offset for p, found in sight.group.items() if p in tags.keys() - doubts and found is not None}
     positions = {p: _position(sight, p, shown, left) for p in sight.topic.partitions}
     stands = {p: at.next_offset for p, at in positions.items()}
     # Beyond the log's end it was cut off, and nobody can say where.
@@ -83,7 +92,6 @@ def rebuild_head(
         note=with_missing(note, missing, held.left_out),
         held=held.mark,
     )
-    doubts = {p: _doubted(tag, known_to, others, settled=held.settled) for p, tag in tags.items()}
     remarks = _remarks(sight, remains, tags, shown, doubts=doubts, left=left)
     return Rebuilt(head, skipped, missing, remarks + held.remarks, left)
 
@@ -98,11 +106,6 @@ def _tag(sight: Sight, remains: Remains, partition: Partition) -> Tag | None:
     found = sight.group.get(partition)
     tag = parse_tag(found.metadata) if found is not None else None
     return tag if tag is not None and tag.table == remains.table and is_believable(tag, remains.left) else None
-
-
-def _proven(tag: Tag, known_to: int, newest: int) -> bool:
-    """Whether the stream stood there: all decisions up to it are known, and nobody is known to have rewound since."""
-    return tag.sequence <= known_to and tag.generation >= newest
 
 
 def _of_other_topics(history: Sequence[BatchRow], topic_id: str) -> set[int]:
@@ -129,10 +132,13 @@ def _position(sight: Sight, partition: Partition, shown: Mapping[Partition, Offs
     return moved_position(to, was=left.positions.get(partition) if left is not None else None, here=here)
 
 
-def _known_to(history: Sequence[BatchRow]) -> int:
-    """The last head up to which every one stands in the history; 0 where the first is missing."""
-    known = {b.sequence for b in history}
-    to = 0
+def _known_to(history: Sequence[BatchRow], newest: Generation) -> int:
+    """The last head up to which every one since the stream's first stands in the history, and once. Where two of the
+    newest generation have one number, the table was set back to before that, and a tag may be of either."""
+    first = max((b.sequence for b in history if b.kind == HeadKind.FIRST), default=1)
+    told = Counter(b.sequence for b in history if b.generation == newest)
+    known = {b.sequence for b in history if told[b.sequence] < 2}
+    to = first - 1
     while to + 1 in known:
         to += 1
     return to
@@ -176,17 +182,37 @@ def _of_batch(row: BatchRow, said: int, has: int) -> str:
     return f"batch {row.plan_id[:16]}: {has} of {said}, {ranges}"
 
 
-def _doubted(tag: Tag, known_to: int, others: Set[int], *, settled: bool) -> str:
+def _doubted(tag: Tag, known_to: int, newest: Generation, others: Set[int], *, settled: bool) -> str:
+    """Why the stream may not have stood there; empty where all decisions up to it are known, and nobody is known to
+    have rewound since."""
     if not settled:
         return f"the tag shows head {tag.sequence}, and a head may have named what is staged in the held table"
     if tag.sequence in others:
         return f"the tag shows head {tag.sequence}, which read another topic of this name, before it was made anew"
-    if tag.sequence <= known_to:
+    if tag.sequence > known_to:
+        return (
+            f"the tag shows head {tag.sequence}, the history knows all decisions up to head {known_to} only, each "
+            "once, so what was read and held since may not be known"
+        )
+    if tag.generation < newest:
         return f"the tag shows head {tag.sequence} of generation {tag.generation}, and the stream was rewound since"
-    return (
-        f"the tag shows head {tag.sequence}, the history knows all decisions up to head {known_to} only, so what was "
-        "held since may not be known"
-    )
+    return ""
+
+
+def _denied(sight: Sight, partition: Partition, tag: Tag, history: Sequence[BatchRow]) -> str:
+    """Why the head that the history knows by the tag's number is another one, whose number it took after the table was
+    set back; empty where nothing tells."""
+    found = sight.group.get(partition)
+    for row in sorted((b for b in history if b.sequence <= tag.sequence), key=lambda b: b.sequence, reverse=True):
+        if row.kind in _STAYS:
+            continue
+        if row.kind != HeadKind.INGEST or not row.ranges:
+            break  # moved on purpose, or what it read is not known
+        stood = max((r.end for r in row.read_ranges if r.partition == partition), default=None)
+        if stood is not None and found is not None:
+            said = f"the tag shows head {tag.sequence} at {found.offset}, by the history that one stood at {stood}: "
+            return "" if stood == found.offset else said + "the table was set back"
+    return ""
 
 
 def _remarks(
