@@ -127,6 +127,18 @@ def test_a_tag_is_not_believed_where_the_history_knows_another_head_by_its_numbe
     assert any("by the history that one stood at 4: the table was set back" in r for r in shown.remarks) is not believed
 
 
+def test_a_tag_is_not_denied_by_rows_of_what_was_set_back(bench: Bench) -> None:
+    """They are of an older generation, and behind no head any more."""
+    last = bench.tables.history[-1]
+    bench.tables.history[-1] = replace(last, kind="rewind", generation=Generation(2), ranges=[])
+    bench.tables.history += [
+        replace(last, sequence=4, decision="of then", ranges=[[0, 5, 9]]),
+        replace(last, sequence=4, decision="of now", generation=Generation(2), kind="held", ranges=[]),
+    ]
+    bench.log.group[Partition(0)] = GroupOffset(Offset(5), Tag(bench.tables.uuid, Generation(2), 4).encode())
+    assert look(bench).moves == {0: (None, 5)}
+
+
 def test_the_tag_of_a_table_that_came_after_another_is_believed() -> None:
     """Which begins beyond the rows of that one, also where they do not name each of its heads."""
     bench = Bench(FakeLog("waves", 1))

@@ -14,7 +14,7 @@ from tests.fakes.fake_id_index import FakeIdIndex
 from tests.fakes.fake_rows import FakeFiles, PublishedRow, Staged, StoredHeld
 from tests.fakes.faults import Fault, may_land_late
 from tests.fakes.table_accidents import TableAccidents
-from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json
+from wavestitch.contracts.batch_row import BatchRow, batch_row_from_json, rows_of
 from wavestitch.contracts.errors import Altered, Refused, StateUnknown, Transient
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, IdsLook, PublishedWaveform
 from wavestitch.contracts.held_left import HeldLeft, LeftSnapshot
@@ -81,7 +81,7 @@ class FakeTables(TableAccidents):
         with self.act("tables.remains", error=Transient):
             if not self.snapshots or not self.headless:
                 return None
-            return Remains(self.uuid, self.headless, self.headless - 999, len(self.rows), self.left)
+            return Remains(self.uuid, self.headless, self.headless - self.made_at, len(self.rows), self.left)
 
     def held_left(self) -> HeldLeft:
         with self.act("tables.held_left", error=Transient):
@@ -358,12 +358,13 @@ class FakeTables(TableAccidents):
         with self.act("tables.orphans", error=Transient):
             self.removed |= self.on_disk - {h.sequence for h in self.snapshots} - set(self._below(self.held_main))
 
-    def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
+    def batches(self, *, since: int = 0, plan_id: str | None = None, every_table: bool = False) -> list[BatchRow]:
         with self.act("tables.batches", error=Transient):
-            return [b for b in self.history[::-1] if b.sequence >= since and plan_id in (None, b.plan_id)]
+            rows = [b for b in self.history[::-1] if b.sequence >= since and plan_id in (None, b.plan_id)]
+            return rows if every_table else rows_of(self.uuid if self.snapshots else None, rows)
 
     def shown_batches(self, *, since: int = 0, plan_id: str | None = None) -> ShownBatches:
-        return ShownBatches(self.batches(since=since, plan_id=plan_id), ())
+        return ShownBatches(self.batches(since=since, plan_id=plan_id, every_table=True), ())
 
     def recorded(self, *, since: int = 0) -> set[tuple[int, str]]:
         with self.act("tables.recorded", error=Transient):
@@ -373,7 +374,9 @@ class FakeTables(TableAccidents):
     def append_batches(self, rows: Iterable[BatchRow]) -> None:
         with self.act("tables.append_batches", error=Transient):
             there = {(b.sequence, b.decision) for b in self.history}
-            new = [batch_row_from_json(b.to_json()) for b in rows if (b.sequence, b.decision) not in there]
+            absent = [b for b in rows if (b.sequence, b.decision) not in there]
+            beside = self.uuid if self.snapshots else ""
+            new = [batch_row_from_json(replace(b, table=b.table or beside).to_json()) for b in absent]
             self.history += new
             for row in new:
                 self.tell("recorded", row=row)

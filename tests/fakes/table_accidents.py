@@ -31,6 +31,8 @@ class TableAccidents(Edge):
     on_disk: set[int]
     removed: set[int]
     _snapshot_ids: Iterator[int]
+    made_at = 999
+    """The snapshot before the first of the table: its own count begins with 1."""
     _held_ids: Iterator[int]
     others_column = False
     """Whether somebody has added one to the table of waveforms."""
@@ -109,6 +111,7 @@ class TableAccidents(Edge):
         """Somebody drops the waveforms table, and no other; whoever commits next makes it anew, with this UUID."""
         self.uuid, self.snapshots, self.expired, self.headless = uuid, [], 0, 0
         self.rows, self.replaced, self.left = [], [], None
+        self.made_at = next(self._snapshot_ids)
 
     def restore(self, sequence: int) -> None:
         """Put back a copy of the catalog from right after this head: what was committed since is in no table."""

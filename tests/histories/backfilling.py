@@ -115,7 +115,10 @@ class Backfilling(Widening):
         if len(planned.plans) > 1:
             self.ops["chain of batches"] += 1
         self.chains = [*self.chains[-2:], Chain(stream, planned)]
-        return self.carried(self.chains[-1])
+        done = self.carried(self.chains[-1])
+        if not planned.plans:
+            self._ended_well("", planned, done)
+        return done
 
     def carried(self, chain: Chain) -> Any:
         """All of its batches that are not finished, in their order, as Airflow's tasks do it."""
@@ -125,11 +128,13 @@ class Backfilling(Widening):
         self.ops["read across cuts"] += bool(seams.plans)
         self._each(edges, seams)
         done = backfill.step_close_backfill(edges, chain.planned, seams)
-        if chain.planned.plans:
-            scope = (chain.planned.scope.start_ns, chain.planned.scope.end_ns)
-            lost = tuple((r.partition, r.start, r.end) for r in done.lost)
-            self.history.append(Backfilled(under_way(), chain.planned.plans[0], scope, lost))
+        for first in chain.planned.plans[:1]:
+            self._ended_well(first, chain.planned, done)
         return done
+
+    def _ended_well(self, first: str, planned: BackfillPlanned, done: backfill.Backfilled) -> None:
+        lost = tuple((r.partition, r.start, r.end) for r in done.lost)
+        self.history.append(Backfilled(under_way(), first, (planned.scope.start_ns, planned.scope.end_ns), lost))
 
     @staticmethod
     def _each(edges: FakeEdges, planned: BackfillPlanned) -> None:

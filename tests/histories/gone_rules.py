@@ -11,8 +11,10 @@ from tests.histories.interval_rules import piece_of_interval
 
 class GoneRules(Rule):
     """`begins`: by run that backfills, where it was shown each partition to begin when it looked first. `owes`: by the
-    first plan of a backfill, the records of its interval that were gone by then, and that nobody had read. `put_back`:
-    partitions whose disks were; `passed`: by partition, the furthest position that retention has passed."""
+    first plan of a backfill, the records of its interval that were gone by then, and that nobody had read. `cut`: by
+    partition, from where on it was ever written anew; `put_back`: of those whose disks were; `passed`: the furthest
+    position that retention has passed. `kept`: what a committed batch has read that holds all it does not publish, or
+    was durable by its commit."""
 
     hears = (Looked,)
 
@@ -20,7 +22,9 @@ class GoneRules(Rule):
         super().__init__(case)
         self.begins: dict[str, dict[int, int]] = {}
         self.owes: dict[str, set[Coordinate]] = {}
-        self.put_back: set[Where] = set()
+        self.cut: dict[Where, int] = {}
+        self.put_back: dict[Where, int] = {}
+        self.kept: set[Coordinate] = set()
         self.passed: dict[Where, int] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
@@ -36,34 +40,50 @@ class GoneRules(Rule):
                 if event.log_start >= stood:
                     where = event.topic_id, event.partition
                     self.passed[where] = max(stood, self.passed.get(where, 0))
-            case Truncated(backup=True):
-                self.put_back.add((event.topic_id, event.partition))
+            case Truncated():
+                where = event.topic_id, event.partition
+                for ends in (self.cut, self.put_back) if event.backup else (self.cut,):
+                    ends[where] = min(event.end, ends.get(where, event.end))
+                self.kept = {self.ledger.moved.get(c, c) for c in self.kept}
+            case Committed(kind="ingest" | "backfill" | "manual"):
+                read = self.ledger.reads.get(event.plan_id, set())
+                # What others have read and left is nobody's.
+                self.kept |= {c for c in read if event.kind == "ingest" or self.ledger.durable(c)}
             case Planned() if event.scope is not None and not event.after and event.run in self.begins:
-                self.owes[event.plan_id] = self._owed(event, event.scope)
+                self.owes[event.plan_id] = self._owed(event, event.run, event.scope)
             case Backfilled() if event.first in self.owes:
                 # Of the topic that it was planned on, which may be gone by now.
-                topic_id = self.ledger.plans[event.first].topic_id
-                named = {(topic_id, p, o) for p, start, end in event.lost for o in range(start, end)}
-                if silent := sorted(self.owes[event.first] - named):
-                    what = "gone, read by nobody, and not named by a backfill of its interval"
-                    self.case.say(Kind.UNEXPLAINED_GAP, what, at=silent)
+                self._named(event, self.owes[event.first], self.ledger.plans[event.first].topic_id)
+            case Backfilled(first="") if event.run in self.begins and before is not None:
+                self._named(event, self._owed(before, event.run, event.scope), before.topic_id)
 
-    def _owed(self, plan: Planned, scope: tuple[int, int]) -> set[Coordinate]:
-        read = {c for some in self.ledger.reads.values() for c in some}
-        begins = self.begins[plan.run]
+    def _named(self, event: Backfilled, owed: set[Coordinate], topic_id: str) -> None:
+        named = {(topic_id, p, o) for p, start, end in event.lost for o in range(start, end)}
+        there = named & self.ledger.readable()
+        if untrue := sorted(c for c in there if c[2] < self.cut.get(c[:2], c[2] + 1)):
+            self.case.say(Kind.UNTRUE, "named as gone by a backfill, and it is there", at=untrue)
+        if silent := sorted(owed - named):
+            what = "gone, read by nobody, and not named by a backfill of its interval"
+            self.case.say(Kind.UNEXPLAINED_GAP, what, at=silent)
+
+    def _owed(self, stands: Planned | Committed, run: str, scope: tuple[int, int]) -> set[Coordinate]:
+        """`stands`: what the backfill was planned on, or the head, where it found nothing to read."""
+        begins = self.begins[run]
         return {
             c
-            for c in self.ledger.records.keys() - read
-            if c[0] == plan.topic_id
+            for c in self.ledger.records.keys() - self.kept
+            if c[0] == stands.topic_id
             and c[2] < begins.get(c[1], 0)
             and self.ledger.committed(c)
-            and not self._unknown(plan, c)
+            and not self._unknown(stands.positions.get(c[1], 0), begins.get(c[1], 0), c)
             and piece_of_interval(self.ledger, c, scope) is not None
         }
 
-    def _unknown(self, plan: Planned, c: Coordinate) -> bool:
-        """Where retention has passed the position, too, or nothing but leader epochs tells of a disk that was put back,
-        nobody knows that it was written anew (docs/guarantees.md)."""
-        stood, where = plan.positions.get(c[1], 0), c[:2]
-        passed = c[2] < stood <= self.begins[plan.run].get(c[1], 0) or c[2] < self.passed.get(where, 0)
-        return passed or (where in self.put_back and not self.case.kept.is_another(where))
+    def _unknown(self, stood: int, begins: int, c: Coordinate) -> bool:
+        """What was written anew, where retention has passed the position, too, or nothing but leader epochs tells of a
+        disk that was put back: nobody knows that it was (docs/guarantees.md)."""
+        where = c[:2]
+        if c[2] < self.cut.get(where, c[2] + 1):
+            return False
+        passed = c[2] < stood <= begins or c[2] < self.passed.get(where, 0)
+        return passed or (c[2] >= self.put_back.get(where, c[2] + 1) and not self.case.kept.is_another(where))

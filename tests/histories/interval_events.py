@@ -8,8 +8,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Backfilled:
     """A backfill ended well: all of its batches, and those that read across their cuts, are through. `first`: the plan
-    of its first batch; `scope`: the start times that it owns, `[start, end)`, in nanoseconds; `lost`: (partition,
-    start, end) of what it names as gone."""
+    of its first batch, empty where it found nothing to read; `scope`: the start times that it owns, `[start, end)`, in
+    nanoseconds; `lost`: (partition, start, end) of what it names as gone."""
 
     run: str
     first: str

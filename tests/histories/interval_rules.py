@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from tests.domain.oracle import Piece, Truth
@@ -59,6 +60,7 @@ class IntervalRules(Rule):
         match event:
             case Started() if event.what.startswith("backfill"):
                 self.backfills.add(event.run)
+                self._begins(event.run)
             case Looked() if event.what == "topic" and event.run in self.backfills:
                 # What the head has is waited for.
                 stands = before.positions if before is not None and before.topic_id == self.ledger.topic_id else {}
@@ -67,9 +69,9 @@ class IntervalRules(Rule):
                 # It may plan by its first look, and by a later one write the group of a head that it had to make.
                 self.looked[event.run] = self.looked.get(event.run, found) & found
             case Planned() if event.scope is not None and not event.after:
-                self.there[event.plan_id] = self.looked.get(event.run, set()) - self._left_out(event)
-                self.refused[event.plan_id] = set(self.case.refused)
-                self.stood[event.plan_id] = {i for i in self.ever if self._is_held(i)}
+                ends = {(p, epoch): end for p, epoch, end in event.epoch_ends}
+                self.there[event.plan_id] = self.looked.get(event.run, set()) - self._left_out(event, ends)
+                self._begins(event.plan_id)
             case Held(id=str(waveform_id)) if event.reason in _DECIDES:
                 for stood in (self.ever, *self.stood.values()):
                     stood.add(waveform_id)
@@ -102,7 +104,14 @@ class IntervalRules(Rule):
                     there -= {c for c in there if c[:2] == where and c[2] >= event.end}
             case Backfilled() if event.first in self.there:
                 with self.ledger.as_planned(event.first):
-                    self._published(event)
+                    self._published(event, self.there[event.first] & self.ledger.readable(), event.first)
+            case Backfilled(first="") if event.run in self.looked and before is not None:
+                there = self.looked[event.run] - self._left_out(before, {})
+                self._published(event, there & self.ledger.readable(), event.run)
+
+    def _begins(self, what: str) -> None:
+        self.refused[what] = set(self.case.refused)
+        self.stood[what] = {i for i in self.ever if self._is_held(i)}
 
     def _set_back(self, to: int) -> None:
         """What was read by heads that are gone is noted nowhere any more."""
@@ -112,11 +121,10 @@ class IntervalRules(Rule):
         for place, by_head in self.reach.items():
             self.reach[place] = {sequence: end for sequence, end in by_head.items() if sequence <= to}
 
-    def _left_out(self, plan: Planned) -> set[Coordinate]:
+    def _left_out(self, plan: Planned | Committed, ends: Mapping[tuple[int, int], int]) -> set[Coordinate]:
         """What another batch had read ahead of the ingest, in this generation, of a disk that was put back, and the log
         covers again: leader epochs do not tell that it was written anew (docs/guarantees.md)."""
         found: set[Coordinate] = set()
-        ends = {(p, epoch): end for p, epoch, end in plan.epoch_ends}
         # Where the position itself is on another log, which it tells, nothing that was noted behind it is believed.
         told = [at for at in self.written_over if not self.case.kept.is_another(at)]
         for (topic_id, p), noted in ((at, self.written_over[at]) for at in told):
@@ -127,14 +135,20 @@ class IntervalRules(Rule):
                     found |= {(topic_id, p, o) for o in range(max(n.start, plan.positions.get(p, 0)), n.end)}
         return found
 
-    def _published(self, event: Backfilled) -> None:
+    def _published(self, event: Backfilled, there: set[Coordinate], began: str) -> None:
+        """`there`: what it had seen, and is there still; `began`: its first plan, or its run."""
         found: dict[str, list[Piece]] = defaultdict(list)
-        for c in self.there[event.first] & self.ledger.readable():
+        places: dict[str, set[Coordinate]] = defaultdict(set)
+        for c in there:
             piece = piece_of_interval(self.ledger, c, event.scope)
             if piece is not None:
                 found[piece.id].append(piece)
+                places[piece.id].add(c)
         whole = {i for i, pieces in found.items() if Truth(tuple(pieces)).publishable}
-        excused = self.refused[event.first] | self.stood[event.first] | self.ledger.deleted
+        # What somebody has deleted stays away, unless it is read again.
+        again = self._read_by(event)
+        deleted = {i for i in self.ledger.deleted if not places[i] <= again}
+        excused = self.refused[began] | self.stood[began] | deleted
         waits = {i for i in whole if i in excused or self._is_held(i)}
         missing = whole - waits - self.ledger.published.keys()
         if missing:
@@ -143,6 +157,11 @@ class IntervalRules(Rule):
             lost = sorted(i for i in missing if i in ever and ever[i].publishable)
             if lost:
                 self.case.say(Kind.LOST, "whole in the log, of an interval whose backfill ended well", lost)
+
+    def _read_by(self, event: Backfilled) -> set[Coordinate]:
+        """What its batches have read."""
+        mine = {i for i, plan in self.ledger.plans.items() if event.first and event.first in (i, *plan.after)}
+        return {c for plan_id in mine for c in self.ledger.reads.get(plan_id, ())}
 
     def _is_held(self, waveform_id: str) -> bool:
         """So that somebody has to decide, or has."""

@@ -40,7 +40,8 @@ class OffsetRules(Rule):
     that no head has looked at, and since which event; `read_over`: those that one has, when, and which. `accepted`:
     runs whose skips an operator has accepted. `starts_over`: runs that begin anew with what the broker shows; `hidden`:
     by run, what the one it asked last does not show; `saw_group`: by run, what the group was when it looked; `made_at`:
-    of heads; `forgotten`: by partition that a head does not know any more, where it had stood."""
+    of heads; `forgotten`: by partition that a head does not know any more, where it had stood; `had`: what is owed and
+    was durable before somebody deleted rows."""
 
     hears = (Looked,)
 
@@ -63,6 +64,11 @@ class OffsetRules(Rule):
         self.hidden: dict[str, frozenset[int]] = {}
         self.saw_group: dict[str, list[dict[int, tuple[int, tuple[int, int] | None]]]] = defaultdict(list)
         self.forgotten: dict[tuple[str, int], int] = {}
+        self.had: set[Coordinate] = set()
+
+    def first_look(self, event: Event) -> None:
+        if isinstance(event, Deleted):
+            self.had = {c for c in self.owed if self.ledger.durable(c)}
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -72,7 +78,7 @@ class OffsetRules(Rule):
                 self._past_a_cut(before, event)
                 if event.kind in MOVED_ON_PURPOSE:
                     self._believed(event, self.case.kept.taken_by_any_head)
-                    self.retention.moved(event, looked=self.case.known.last(event.run, "topic"))
+                    self.retention.moved(event, looked=self.case.known.last(event.run, "topic"), at=self.case.at)
                 planned = self.planned_at.get(event.plan_id, -1)
                 cuts = {at: since for at, (_, since) in self.cuts.items()}
                 self.disks.committed(before, event, planned=planned, cuts=cuts)
@@ -109,7 +115,7 @@ class OffsetRules(Rule):
 
     def _deleted(self, ids: set[str]) -> None:
         """What only these rows had is owed no more: whoever deleted them answers for it."""
-        mine = {c for c in self.owed if (piece := self.ledger.piece(self.ledger.records[c])) and piece.id in ids}
+        mine = {c for c in self.had if (piece := self.ledger.piece(self.ledger.records[c])) and piece.id in ids}
         gone = {c for c in mine if not self.ledger.durable(c)}
         self.owed = {c: found for c, found in self.owed.items() if c not in gone}
         self.given_up |= dict.fromkeys(gone, self.case.at)
@@ -125,7 +131,7 @@ class OffsetRules(Rule):
         stands = self.ledger.heads[-1].positions if self.ledger.heads else {}
         self.disks.set_back(stands)
         topic_id = self.ledger.topic_id
-        self.retention.set_back(topic_id, stands)
+        self.retention.set_back(topic_id, stands, at=self.case.at)
         self.given_up = {c: at for c, at in self.given_up.items() if at <= since}
         self.recorded = {n for n in self.recorded if n <= to}
 
@@ -368,7 +374,7 @@ class OffsetRules(Rule):
         """Where retention took what lay around a cut and the position, too, the broker knows neither's epoch any more
         (docs/guarantees.md)."""
         where = c[:2]
-        passed = where in self.cuts and where in self.retention.overtaken
+        passed = where in self.cuts and self.retention.overtaken.get(where, -1) > self.cuts[where][1]
         return passed and self.cuts[where][0] <= c[2] < self.retention.begins(*where)
 
     def _is_what_lay_there(self, c: Coordinate, known: Set[Coordinate]) -> bool:

@@ -12,9 +12,24 @@ from itertools import permutations
 from tests.domain.oracle import Piece, Truth
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Abandoned, Committed, Coordinate, Event, Held, Produced, Published, Quiet, ReadBack
+from tests.histories.events import (
+    Abandoned,
+    Committed,
+    Coordinate,
+    Event,
+    Held,
+    Produced,
+    Published,
+    Quiet,
+    ReadBack,
+    Truncated,
+)
 from tests.histories.ledger import Identity
 from tests.histories.promotion_events import Replaced
+from tests.histories.table_events import Deleted
+
+Chunk = tuple[str, int, int, int, str]
+_PUBLISH = ("redrive", "accept", "pick")
 
 
 class RowRules(Rule):
@@ -25,6 +40,12 @@ class RowRules(Rule):
         """Of which somebody has given up a decision before it was committed, and nothing was decided since."""
         self._replaced: dict[str, set[Identity]] = {}
         """Of rows that a head takes out, by waveform, what they were made of."""
+        self._judged: dict[str, list[tuple[bytes, tuple[Chunk, ...]]]] = defaultdict(list)
+        """Rows that batches ever published."""
+        self._deleted: dict[str, int] = {}
+        """When somebody deleted their rows last."""
+        self._read_at: dict[Coordinate, int] = {}
+        """When an ingest was committed that read it last."""
 
     def first_look(self, event: Event) -> None:
         if isinstance(event, Replaced):
@@ -39,17 +60,24 @@ class RowRules(Rule):
                 if not event.plan_id:
                     self._put_back(event)
                     return
+                self._judged[event.id].append((event.samples, event.chunks))
                 with self.ledger.as_planned(event.plan_id):
                     self._row(event)
             case Committed():
                 self._replaced = {}
+                if event.kind == "ingest":
+                    self._read_at |= dict.fromkeys(self.ledger.reads.get(event.plan_id, ()), self.case.at)
+            case Deleted():
+                self._deleted |= dict.fromkeys(event.ids, self.case.at)
+            case Truncated():
+                self._read_at = {self.ledger.moved.get(c, c): at for c, at in self._read_at.items()}
             case Held():
                 self._held(event)
                 self._given_up.discard(event.id or "")
             case ReadBack():
                 self._read_back(event)
             case Abandoned() if (plan := self.ledger.plans.get(event.plan_id)) is not None:
-                self._given_up |= set(plan.ids)
+                self._given_up |= set(plan.ids) if plan.action in _PUBLISH else set()
             case Quiet():
                 self._held_for_ever(event)
 
@@ -85,6 +113,8 @@ class RowRules(Rule):
 
     def _put_back(self, row: Published) -> None:
         """All else was looked at when it was published."""
+        if (row.samples, row.chunks) not in self._judged[row.id]:
+            self.case.say(Kind.INVENTED, "put back as it never was", [row.id])
         pieces = {(row.id, n, c[3], bytes.fromhex(c[4])) for n, c in enumerate(row.chunks)}
         if pieces & self.ledger.discarded(row.id):
             self.case.say(Kind.INVENTED, "put back though an operator discarded it", [row.id])
@@ -200,9 +230,9 @@ class RowRules(Rule):
         passed = self.ledger.truths(self.ledger.records[c] for c in kept if self.ledger.committed(c))
         for waveform_id, truth in self.ledger.truths(self._visible()).items():
             seen = passed.get(waveform_id)
-            if waveform_id in self.ledger.published or waveform_id in self.case.ever_refused:
+            if waveform_id in self.ledger.published or waveform_id in self.case.refused:
                 continue
-            if waveform_id in self.ledger.deleted:
+            if waveform_id in self.ledger.deleted and not self._read_again(waveform_id):
                 continue  # what somebody has deleted stays away, unless it is read again
             if self.ledger.blocked(waveform_id) or self.ledger.discarded(waveform_id):
                 continue  # somebody has to decide, or has
@@ -210,6 +240,12 @@ class RowRules(Rule):
                 continue  # nobody takes up again what waits no longer, but who decides about it
             if truth.publishable and seen is not None and seen.publishable:
                 self.case.say(Kind.LOST, "whole and sound, and never published", [waveform_id])
+
+    def _read_again(self, waveform_id: str) -> bool:
+        """Whether all that there is of it was read since its row was deleted."""
+        pieces = {c: self.ledger.piece(r) for c, r in self.ledger.records.items() if self.ledger.committed(c)}
+        mine = [c for c, piece in pieces.items() if piece is not None and piece.id == waveform_id]
+        return all(self._read_at.get(c, -1) > self._deleted[waveform_id] for c in mine)
 
 
 def _picked(known: Truth, pieces: list[Piece]) -> Truth:

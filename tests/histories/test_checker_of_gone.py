@@ -24,6 +24,12 @@ READ = (
     replace(head(3, 6), run="run-2", kind="manual", plan_id="p2"),
 )
 
+KEPT = (
+    planned("p2", run="run-2", ranges=((0, 6, 7),)),
+    Read("run-2", "p2", T, 0, 6, 7, (6,)),
+    replace(head(3, 7), run="run-2", kind="ingest", plan_id="p2"),
+)
+
 
 def silent(
     *between: Event,
@@ -52,13 +58,16 @@ def test_what_nobody_had_read_before_it_went_is_named() -> None:
         (silent(before=()), set()),
         (silent(before=(Retained(T, 0, 6),)), set()),
         (silent(TAKEN, before=()), set()),
-        (silent(before=(*READ, TAKEN)), set()),
+        (silent(before=(*KEPT, TAKEN)), set()),
+        (silent(before=(*READ, TAKEN)), {6}),
+        (silent(before=(*READ[:2], TAKEN)), {6}),
         (silent(plan=replace(PLAN, scope=LATER), scope=LATER), set()),
         (silent(looked=Looked("run-3", "topic", (0,))), set()),
         (silent(plan=replace(PLAN, after=("p1",))), set()),
     ],
     ids=[
-        *("it is there", "it is the first that is", "it went after the look", "somebody had read it"),
+        *("it is there", "it is the first that is", "it went after the look", "an ingest had read it"),
+        *("others read it and left it", "and were not committed"),
         *("of another interval", "of a partition that was not shown", "of a later batch"),
     ],
 )

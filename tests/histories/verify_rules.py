@@ -63,7 +63,8 @@ class VerifyRules(Rule):
             case HistoryLost():
                 self.vanished |= set(event.sequences)
             case CatalogSetBack():
-                self.read = defaultdict(set)
+                kept = {c: {n for n in by if n <= event.sequence} for c, by in self.read.items()}
+                self.read = defaultdict(set, {c: by for c, by in kept.items() if by})
             case Truncated():
                 where = (event.topic_id, event.partition)
                 gone = [c for c in self.read if c[:2] == where and c[2] >= event.end]

@@ -52,7 +52,7 @@ def refuse_left_over(stream: str, tables: Tables) -> None:
     name it would forget it."""
     if not any(s.rows for s in tables.held_left().all):
         return
-    found = find_held(tables, tables.batches(), last=None)
+    found = find_held(tables, tables.batches(every_table=True), last=None)
     if found.mark is not None:
         raise Refused(
             f"stream {stream} has no head, and its held table has {found.mark.chunks} chunks and records: the table of "

@@ -52,8 +52,9 @@ def find_committed(history: History, plan_id: str) -> Committed | None:
     of_heads = [describe_head(h, stream=history.stream) for h in heads] if rows else []
     # And those that came after it: the head that set it aside may have expired, too.
     later = history.tables.batches(since=min(r.sequence for r in rows)) if rows else []
-    behind = [r for r in rows_behind(heads[0], [*of_heads, *rows, *later]) if r.plan_id == plan_id] if heads else []
-    return Committed(heads[0], behind[-1]) if behind else None
+    behind = rows_behind(heads[0].version, [*of_heads, *rows, *later]) if heads else []
+    mine = [r for r in behind if r.plan_id == plan_id]
+    return Committed(heads[0], mine[-1]) if mine else None
 
 
 def missing_rows(history: History, *, since: int = 0) -> list[BatchRow]:

@@ -52,17 +52,19 @@ def locate(
 ) -> Located:
     """`known`: see `noted_starts`."""
     windows, why = _windows(stream, scope, topic, ends, log)
+    # After the times: what retention took since `ends` were asked for looks older than the interval by what is left.
+    begins = {p: at.log_start for p, at in log.ends(topic.name, topic.partitions).items()}
     ranges: list[OffsetRange] = []
     lost: list[OffsetRange] = []
     before_it: list[OffsetRange] = []
     for window in windows:
         index = known.get(window.partition, Known())
-        log_start = ends[window.partition].log_start
+        log_start = begins[window.partition]
         # Less than that between two places is read, too: another slice costs more.
         ranges += joined([*index.unread(window), *index.found(window)], gap=stream.reading.min_slice)
         gone = OffsetRange(window.partition, Offset(0), log_start)
         before_it += index.held_of(index.found(gone))
-        if window.start == log_start or not _tells_of_before(stream, topic):
+        if window.start <= log_start or not _tells_of_before(stream, topic):
             # What lay before it is as old as the interval, or nobody knows how old.
             lost += index.lost(gone)
         lost += index.cut_off

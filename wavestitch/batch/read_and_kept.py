@@ -13,7 +13,7 @@ from wavestitch.batch.cut_log import last_proven
 from wavestitch.batch.history import history_of, whole_history
 from wavestitch.batch.publishes_nothing import ComparingEdges
 from wavestitch.batch.unseen_partition import refuse_unseen
-from wavestitch.contracts.batch_row import rows_behind
+from wavestitch.contracts.batch_row import rows_behind, rows_of
 from wavestitch.contracts.offset_range import OffsetRange, without
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.position import Head, Position
@@ -25,7 +25,7 @@ _KEEPING = frozenset(kind for kind in PlanKind if kind.keeps_all)
 def read_and_kept(edges: ComparingEdges, topic_id: str, asked: Sequence[OffsetRange]) -> list[OffsetRange]:
     """As the history behind the snapshot's head knows it; `asked`: what somebody wants to know it of."""
     head = edges.snapshot.head
-    rows = rows_behind(head, whole_history(history_of(edges)))
+    rows = rows_behind(head.version, rows_of(edges.tables.table_uuid(), whole_history(history_of(edges))))
     mine = [row for row in rows if row.topic_id in ("", topic_id) and (row.kind in _KEEPING or row.left_nothing)]
     passed = without(asked, without(asked, head.skipped))
     if not passed:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from wavestitch.batch.found_held import FoundHeld, Missing
 from wavestitch.batch.rewind_target import Sight
-from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.batch_row import BatchRow, rows_behind
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_text import ACCEPTED_MISSING
@@ -48,12 +48,13 @@ def rebuild_head(
     remains: Remains,
     history: Sequence[BatchRow],
     *,
+    others: int,
     held: FoundHeld,
     by_plan: Callable[[], Mapping[str, int]],
     note: str,
 ) -> Rebuilt:
-    """`history`: newest first. `by_plan`: asked how many published rows each plan has, where some are missing. Raises
-    `Refused` where nothing ever was."""
+    """`history`: of this table, newest first. `others`: the last number that a head of another one has. `by_plan`:
+    asked how many published rows each plan has, where some are missing. Raises `Refused` where nothing ever was."""
     tags = {p: tag for p in sight.topic.partitions if (tag := _tag(sight, remains, p)) is not None}
     if remains.last_sequence == 0 and not tags and not history:
         raise Refused(f"stream {sight.stream.name} never had a head; there is nothing to rebuild")
@@ -61,12 +62,13 @@ def rebuild_head(
     left = remains.left if remains.left is not None and remains.left.topic_id == sight.topic.topic_id else None
     # Where something is staged that a lost head may have named, what is held is not known: all is read again.
     newest = _newest_generation(remains, history)
-    known_to = _known_to(history, newest)
-    others = _of_other_topics(history, sight.topic.topic_id)
+    behind = rows_behind((newest, max((b.sequence for b in history), default=0)), history)
+    known_to = _known_to(behind, newest)
+    elsewhere = _of_other_topics(behind, sight.topic.topic_id)
     doubts = {
         p: doubt
         for p, tag in tags.items()
-        if (doubt := _doubted(tag, known_to, newest, others, settled=held.settled) or _denied(sight, p, tag, history))
+        if (doubt := _doubted(tag, known_to, newest, elsewhere, settled=held.settled) or _denied(sight, p, tag, behind))
     }
     shown = {p: found.offset for p, found in sight.group.items() if p in tags.keys() - doubts and found is not None}
     positions = {p: _position(sight, p, shown, left) for p in sight.topic.partitions}
@@ -81,9 +83,11 @@ def rebuild_head(
         if p in positions and read_to[p] < at.log_start
     )
     known = [*(t.sequence for t in tags.values()), *(b.sequence for b in history)]
+    # A table counts its snapshots from 1, and its heads begin beyond those of one that was there before.
+    last = remains.last_sequence + others
     head = Head(
-        sequence=max(remains.last_sequence, held.last_sequence, *known) + 1,
-        generation=_generation(remains, tags, history),
+        sequence=max(last, held.last_sequence, *known) + 1,
+        generation=_generation(last, remains, tags, history),
         kind=HeadKind.REBUILT,
         topic_id=sight.topic.topic_id,
         positions=positions,
@@ -144,13 +148,13 @@ def _known_to(history: Sequence[BatchRow], newest: Generation) -> int:
     return to
 
 
-def _generation(remains: Remains, tags: Mapping[Partition, Tag], history: Sequence[BatchRow]) -> Generation:
+def _generation(last: int, remains: Remains, tags: Mapping[Partition, Tag], history: Sequence[BatchRow]) -> Generation:
     """Newer than any that ever was: each head that left no trace may have been a rewind."""
     versions = [*((t.generation, t.sequence) for t in tags.values()), *((b.generation, b.sequence) for b in history)]
     if remains.left is not None:
         versions.append(remains.left.version)
     generation = max((g for g, _ in versions), default=0)
-    untraced = max(0, remains.last_sequence - max((s for _, s in versions), default=0))
+    untraced = max(0, last - max((s for _, s in versions), default=0))
     return Generation(generation + untraced + 1)
 
 

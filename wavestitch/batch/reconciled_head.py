@@ -108,7 +108,7 @@ def _first_head(
             at, reason = ends[p].log_start, "first batch: the stream says start: earliest"
         positions[p], why[p] = Position(at, leader_epoch=epoch), f"{reason} ({at})"
     positions = with_last_batches(topic.name, positions, ends, log)
-    number, generation = first_version(tables.batches())
+    number, generation = first_version(tables.batches(every_table=True))
     return Head(number, generation, HeadKind.FIRST, topic.topic_id, positions, note="first head"), why
 
 

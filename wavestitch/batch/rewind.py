@@ -16,10 +16,10 @@ from wavestitch.batch.rebuilt_head import rebuild_head, with_missing
 from wavestitch.batch.rewind_target import REBUILT, TARGETS, WHOLE, Sight, Target, wanted_offsets
 from wavestitch.batch.unseen_partition import refuse_unseen, refuse_unseen_by_history
 from wavestitch.batch.walk import Walk
-from wavestitch.contracts.batch_row import BatchRow, first_version
+from wavestitch.contracts.batch_row import BatchRow, first_version, rows_of
 from wavestitch.contracts.batch_stages import CommitHead, ShowHead
 from wavestitch.contracts.disagreement import SETTLING, find_disagreement, next_generation, refuse_disagreement
-from wavestitch.contracts.errors import Altered, BadInput, Refused, WavestitchError
+from wavestitch.contracts.errors import Altered, BadInput, Refused, Transient, WavestitchError
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plain_text import name_of_person, said_by_person
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Remains, Tables
@@ -29,6 +29,7 @@ from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stages import Stage
 from wavestitch.contracts.stream import Stream
 
+_LOOKS = 5
 _FORGOTTEN = (
     "the broker shows no partition {}, which the head has: it is forgotten, and read from its beginning where it is "
     "shown again"
@@ -82,17 +83,12 @@ def plan_rewind(
     if target.word == REBUILT:
         note = f"head rebuilt by {name_of_person(who)}: {reason}"
         return _plan_rebuilt(stream, log=log, tables=tables, note=note, wanted=held)
-    head, table = tables.head(), tables.table_uuid()
-    topic = log.topic(stream.topic)
-    if target.word != "start-over":  # what is left where the topic will never again be what the head knows
-        refuse_unseen(stream.name, topic, head)
-    ends = log.ends(topic.name, topic.partitions)
-    group = log.group_offsets(stream.group, topic.name, topic.partitions)
-    sight = Sight(stream, head, topic, ends, group, table)
+    sight = _look(stream, target, log=log, tables=tables)
+    head, topic, ends, group = sight.head, sight.topic, sight.ends, sight.group
     if held is not None and head is not None:
         raise BadInput("--held is for a head that is made anew; this one names what is held by itself")
     settles = _settled(sight, target)
-    history = tables.batches() if head is None else []
+    history = tables.batches(every_table=True) if head is None else []
     left = find_held(tables, history, last=None, wanted=held) if head is None else None
     if head is None and not settles and (left is None or left.mark is None):
         raise Refused(f"stream {stream.name} has no head yet: nothing was read, so there is nothing to rewind")
@@ -123,6 +119,20 @@ def plan_rewind(
     if head is not None and head.topic_id == topic.topic_id:
         remarks += tuple(map(_FORGOTTEN.format, sorted(head.positions.keys() - set(topic.partitions))))
     return Rewind(head, after, moves, skipped, group, settles, remarks=remarks, missing=missing)
+
+
+def _look(stream: Stream, target: Target, *, log: Log, tables: Tables) -> Sight:
+    """Raises `Transient` where a batch was committed and shown in the group between our looks at both, each time."""
+    for _ in range(_LOOKS):
+        head, table = tables.head(), tables.table_uuid()
+        topic = log.topic(stream.topic)
+        if target.word != "start-over":  # what is left where the topic will never again be what the head knows
+            refuse_unseen(stream.name, topic, head)
+        ends = log.ends(topic.name, topic.partitions)
+        group = log.group_offsets(stream.group, topic.name, topic.partitions)
+        if find_disagreement(head, group, table=table) is None or tables.head() == head:
+            return Sight(stream, head, topic, ends, group, table)
+    raise Transient(f"stream {stream.name}: the head changed {_LOOKS} times while a rewind was worked out; try again")
 
 
 def apply_rewind(
@@ -184,14 +194,16 @@ def _plan_rebuilt(stream: Stream, *, log: Log, tables: Tables, note: str, wanted
     if remains is None:
         return _plan_held_anew(stream, log=log, tables=tables, note=note, wanted=wanted)
     topic = log.topic(stream.topic)
-    history = tables.batches()
+    ever = tables.batches(every_table=True)
+    history = rows_of(remains.table, ever)
     refuse_unseen(stream.name, topic, remains.left)
     refuse_unseen_by_history(stream.name, topic, history)
     ends = log.ends(topic.name, topic.partitions)
     group = log.group_offsets(stream.group, topic.name, topic.partitions)
     sight = Sight(stream, None, topic, ends, group, remains.table)
-    held = find_held(tables, history, last=remains.left, wanted=wanted)
-    found = rebuild_head(sight, remains, history, held=held, by_plan=tables.published_by_plan, note=note)
+    held = find_held(tables, ever, last=remains.left, wanted=wanted)
+    others = max((row.sequence for row in ever if row.table not in ("", remains.table)), default=0)
+    found = rebuild_head(sight, remains, history, others=others, held=held, by_plan=tables.published_by_plan, note=note)
     known = found.left.positions if found.left is not None else {}
     positions = with_last_batches(topic.name, found.head.positions, ends, log, was=known)
     moves: dict[Partition, tuple[Offset | None, Offset]] = {p: (None, at.next_offset) for p, at in positions.items()}
@@ -204,7 +216,7 @@ def _plan_held_anew(stream: Stream, *, log: Log, tables: Tables, note: str, want
     head = tables.head()
     if head is None or _is_intact(tables, head):
         raise Refused(f"stream {stream.name}: its head is there, or it never had one; there is nothing to rebuild")
-    held = find_held(tables, tables.batches(), last=head, wanted=wanted)
+    held = find_held(tables, tables.batches(every_table=True), last=head, wanted=wanted)
     group = log.group_offsets(stream.group, stream.topic, sorted(head.positions))
     doubt = find_disagreement(head, group, table=tables.table_uuid())
     if doubt is not None:

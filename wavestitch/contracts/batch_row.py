@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from wavestitch.contracts.decided import Decision
 
 
+Version = tuple[Generation, int]
+"""Generation and number of a head."""
+
+
 @dataclass(frozen=True, slots=True)
 class BatchRow:
     """`counts`: chunks by fate, and `read`, `carried_in`. `partitions`: the same per partition, with `holes` (offsets
@@ -34,8 +38,8 @@ class BatchRow:
     `epochs`: per partition that was read the leader epoch when that was planned; none where the broker gave none, or
     the row is of a version that kept none. `definition`: the stream's that it was planned by (`spoken_definition`);
     empty where nobody wrote it down. `waits`: how long what an ingest published had waited (`Waits`); None where it
-    published nothing that was read for the first time, or the row is of a version that did not measure it. Times in ms
-    since the epoch."""
+    published nothing that was read for the first time, or the row is of a version that did not measure it. `table`: the
+    UUID of the published table that it was written beside; empty where none says so. Times in ms since the epoch."""
 
     plan_id: str
     decision: str
@@ -61,6 +65,7 @@ class BatchRow:
     epochs: dict[str, int] = field(default_factory=dict)
     definition: dict[str, Any] = field(default_factory=dict)
     waits: Waits | None = None
+    table: str = ""
 
     @property
     def read_ranges(self) -> tuple[OffsetRange, ...]:
@@ -94,17 +99,23 @@ def batch_row_from_json(text: str) -> BatchRow:
     return BATCH_ROWS.read(text)
 
 
-def rows_behind(head: Head, rows: Iterable[BatchRow]) -> list[BatchRow]:
-    """The rows of what this head follows, oldest first; not those of a table that was set back since.
+def rows_of(table: str | None, rows: Iterable[BatchRow]) -> list[BatchRow]:
+    """Without those that say that they are of another table, which was there before or is now."""
+    return [row for row in rows if row.table in ("", table)]
+
+
+def rows_behind(version: Version, rows: Iterable[BatchRow]) -> list[BatchRow]:
+    """The rows of what the head of this version follows, oldest first; not those of a table that was set back since.
 
     Nobody takes a row out of the history where the table beside it is set back. But numbers and generations of heads
     only grow, so a row beyond the head, or at or beyond another one of a later generation, is behind no head any more.
     Nor is one before a first head: it is of a table that was there before.
     """
     behind: list[BatchRow] = []
+    newest, last = version
     generation = 0
     for row in sorted(rows, key=lambda r: (r.sequence, -r.generation)):
-        if row.sequence <= head.sequence and generation <= row.generation <= head.generation:
+        if row.sequence <= last and generation <= row.generation <= newest:
             behind = [] if row.kind == HeadKind.FIRST else behind
             behind.append(row)
         generation = max(generation, row.generation)
@@ -146,11 +157,12 @@ BATCH_ROWS = Versioned(
     BatchRow,
     "a row of the history",
     "it is for people alone: delete it, and it is made anew from the head",
-    format=4,
+    format=5,
     upgrades={
         1: lambda fields: {**fields, "epochs": {}},
         2: lambda fields: {**fields, "definition": {}},
         3: lambda fields: {**fields, "waits": None},
+        4: lambda fields: {**fields, "table": ""},
     },
     wrong=_wrong,
 )

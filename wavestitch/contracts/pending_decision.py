@@ -173,6 +173,8 @@ class PendingDecision:
             for c in standing:
                 self.set_aside(c, Reason.DISCARDED, choice.note)
         elif known is not None:
+            if choice.action is HeldAction.PICK:  # perhaps of the other copy
+                self._refuse_others(choice, waveform_id, standing)
             # Published meanwhile: what is left contradicts it, and can only be discarded.
             self._leave_all(standing)
         else:

@@ -248,8 +248,9 @@ class Tables(Protocol):
         """As `commit`, with the rows that snapshot `of` has of these waveforms, as they were. Raises `Altered` where it
         does not have each of them."""
 
-    def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
-        """The history, newest first: of heads from number `since` on, and of one plan where it is named."""
+    def batches(self, *, since: int = 0, plan_id: str | None = None, every_table: bool = False) -> list[BatchRow]:
+        """The history, newest first: of heads from number `since` on, and of one plan where it is named. `every_table`:
+        also of one that was there before, or is now, which says nothing of this one's heads."""
 
     def shown_batches(self, *, since: int = 0, plan_id: str | None = None) -> ShownBatches:
         """The same for people, whom one damaged row must not keep from the others."""
@@ -258,4 +259,4 @@ class Tables(Protocol):
         """Sequence and decision of the heads from number `since` on that stand in the history."""
 
     def append_batches(self, rows: Iterable[BatchRow]) -> None:
-        """Add rows to the history; a decision that stands there already is not added again."""
+        """Add rows to the history, as of this table; a decision that stands there already is not added again."""

@@ -141,7 +141,7 @@ class _Noted:
 
 
 def _behind(rows: Iterable[BatchRow], head: Head) -> list[BatchRow]:
-    known = rows_behind(head, [describe_head(head, stream=""), *rows])
+    known = rows_behind(head.version, [describe_head(head, stream=""), *rows])
     return [row for row in known if row.topic_id == head.topic_id]
 
 

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 from pyiceberg.table import FileScanTask, Table
 
-from wavestitch.contracts.batch_row import BatchRow
+from wavestitch.contracts.batch_row import BatchRow, rows_of
 from wavestitch.contracts.errors import Altered, BadInput, StateUnknown, Terminal, Transient
 from wavestitch.contracts.held import HeldChunk, HeldKey, HeldLook, IdsLook, PublishedWaveform
 from wavestitch.contracts.held_left import HeldLeft
@@ -363,12 +364,13 @@ class StreamTables:
         with self._looking_at(mark):
             yield from stored_payloads(self._named_held(), mark.snapshot_id, chunks)
 
-    def batches(self, *, since: int = 0, plan_id: str | None = None) -> list[BatchRow]:
+    def batches(self, *, since: int = 0, plan_id: str | None = None, every_table: bool = False) -> list[BatchRow]:
         table = self._batches.load()
         if table is None:
             return []
         tasks = None if plan_id is None else self._files_with_plan(table, plan_id)
-        return read_history(table, since=since, plan_id=plan_id, tasks=tasks)
+        rows = read_history(table, since=since, plan_id=plan_id, tasks=tasks)
+        return rows if every_table or not any(row.table for row in rows) else rows_of(self.table_uuid(), rows)
 
     def _files_with_plan(self, table: Table, plan_id: str) -> list[FileScanTask] | None:
         """Each step asks whether its plan is finished, and by its bounds a file of many batches may have any of them.
@@ -391,6 +393,8 @@ class StreamTables:
     def append_batches(self, rows: Iterable[BatchRow]) -> None:
         wanted = list(rows)
         if wanted:
+            beside = self.table_uuid() or ""
+            wanted = [row if row.table else replace(row, table=beside) for row in wanted]
             self._batches.append_missing(lambda table: absent_history(table, wanted), history_batches)
 
 

@@ -1,0 +1,115 @@
+"""Who plans looks at one thing after the other, and somebody else comes in between: before each look in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
+from typing import Any
+
+from tests.builders.sending import send_chunk
+from tests.builders.streams import make_stream
+from tests.domain import backfill_rig as rig
+from tests.domain.held_world import ONE, OTHER, TWO, World
+from tests.fakes.batch import Bench, Carrying, FakeEdges
+from tests.fakes.fake_log import FakeLog
+from tests.fakes.faults import Steps
+from wavestitch.batch.held_approval import begin_approved, preview_held
+from wavestitch.batch.held_decision import carry_out
+from wavestitch.batch.held_waveforms import Selection
+from wavestitch.batch.rewind import Rewind, Target, plan_rewind
+from wavestitch.contracts.errors import DataLost, Refused, Terminal
+from wavestitch.contracts.held_choice import HeldAction
+from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.quantities import Offset, Partition
+
+SECOND_NS = 10**9
+
+
+def stopped_before_each(make: Any) -> Iterator[tuple[Any, Steps]]:
+    """`make` gives a world, and what is asked in it. Up to where a plan is kept, or to the end."""
+    for looks in count():
+        world, asked = make()
+        steps = Steps(asked)
+        if not all(steps.advance() for _ in range(looks)) or steps.at == "folder.begin":
+            assert looks > 5
+            return
+        yield world, steps
+
+
+def test_what_retention_takes_while_an_interval_is_located_is_named() -> None:
+    """Of an ordinary stream the times tell that it is older, but by what is left."""
+    first_ns = rig.START_MS * 10**6
+    scope, stream = Scope(first_ns, first_ns + 4 * SECOND_NS), make_stream(reading={"min_slice": 1})
+
+    def made() -> tuple[Bench, Any]:
+        bench = Bench(FakeLog("waves", 1))
+        for n in range(4):
+            at = rig.START_MS + n * 1000
+            send_chunk(bench.log, f"w{n}", at_ms=at, start_ms=at, count=1)
+        return bench, partial(rig.backfill, bench, stream, scope)
+
+    ends = []
+    for bench, steps in stopped_before_each(made):
+        bench.log.retain_from(Partition(0), Offset(3))
+        steps.finish()
+        if steps.error is None:
+            assert [str(gone) for gone in steps.result.lost] == ["partition 0 [0, 3)"]
+        else:
+            assert isinstance(steps.error, DataLost), "it was planned already, and is read in vain"
+        ends.append(steps.error is None)
+    assert set(ends) == {True, False}
+
+
+def test_a_batch_that_is_committed_while_a_rewind_is_worked_out_is_no_catalog_that_was_set_back() -> None:
+    def made() -> tuple[World, Any]:
+        world = World()
+        for n in range(3):
+            world.send(f"a{n}", 0, ONE, count=1)
+            world.ingest()
+        world.send("b", 0, ONE, count=1)
+        bench = world.bench
+        look = partial(plan_rewind, world.stream, Target("earliest"), log=bench.log, tables=bench.tables)
+        return world, partial(look, who="ops", why="to see")
+
+    for world, steps in stopped_before_each(made):
+        world.ingest()
+        steps.finish()
+        assert steps.error is None
+        assert isinstance(steps.result, Rewind)
+
+
+def test_a_pick_of_two_is_done_whole_or_not_at_all_where_the_other_copy_of_one_is_published_meanwhile() -> None:
+    def made() -> tuple[World, Any]:
+        world = World()
+        for one in ("v", "w"):
+            world.send(one, 0, ONE)
+            world.send(one, 0, OTHER)
+            world.send(one, 1, TWO)
+        world.ingest()
+        shown = preview_held(
+            edges(world), HeldAction.PICK, Selection(ids=("v", "w")), who="ann", why="the first", pick="first"
+        )
+
+        def approved() -> Any:
+            return carry_out(edges(world), begin_approved(edges(world), shown.plan.plan_id, by="bob"))
+
+        return world, approved
+
+    def edges(world: World) -> FakeEdges:
+        world.now_ms += 1
+        return FakeEdges(world.bench, world.stream, world.now_ms, Carrying())
+
+    ends = []
+    for looks in count():
+        world, approved = made()
+        steps = Steps(approved)
+        if not all(steps.advance() for _ in range(looks)) or "w" in world.published():
+            break
+        world.decide(HeldAction.PICK, "v", pick="last")
+        steps.finish()
+        assert isinstance(steps.error, Refused | Terminal)
+        assert world.published() == {"v": OTHER + TWO}
+        ends.append(type(steps.error))
+    assert {Refused, Terminal} <= set(ends)
+    assert len(ends) > 20
