@@ -31,6 +31,7 @@ from tests.histories.events import (
 )
 from tests.histories.history import History
 from tests.histories.interval_events import Backfilled
+from tests.histories.promotion_events import Spoils
 from tests.histories.verify_events import Verified
 
 T = "topic-1"
@@ -161,7 +162,7 @@ def a_decision(action: str, *events: Event, ids: tuple[str, ...] = ("w1",)) -> l
 
 def parked(reason: str = "parked") -> list[Event]:
     """The whole waveform is held, and waits for somebody."""
-    return swap(ROW, *(held(n, one, "d1", reason) for n, one in enumerate(WAVE)))
+    return [Spoils(("w1",)), *swap(ROW, *(held(n, one, "d1", reason) for n, one in enumerate(WAVE)))]
 
 
 def then(events: list[Event], *more: Event) -> list[Event]:

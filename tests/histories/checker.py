@@ -16,6 +16,7 @@ from tests.histories.gate_rules import GateRules
 from tests.histories.gone_rules import GoneRules
 from tests.histories.group_rules import GroupRules
 from tests.histories.head_rules import HeadRules
+from tests.histories.held_rules import HeldRules
 from tests.histories.interval_rules import IntervalRules
 from tests.histories.maintenance_rules import MaintenanceRules
 from tests.histories.missing_rules import MissingRules
@@ -42,6 +43,7 @@ RULES: tuple[type[Rule], ...] = (
     GoneRules,
     VerifyRules,
     RowRules,
+    HeldRules,
     MaintenanceRules,
 )
 

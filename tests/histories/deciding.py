@@ -14,6 +14,7 @@ from tests.fakes.faults import Steps
 from tests.fakes.way_out import Decide, Raise, Take, Way, way_out, ways_out
 from tests.histories.accidents import Accidents
 from tests.histories.events import JunkLimit, Rewound
+from tests.histories.promotion_events import Spoils
 from wavestitch.batch import rewind as rewind_step
 from wavestitch.batch.gate_in_head import leave_gate
 from wavestitch.batch.held_decision import carry_out, plan_held
@@ -54,6 +55,7 @@ class Deciding(Accidents):
         self.history.append(JunkLimit(self.stream.limits.max_junk_bytes))
         self.tried: list[Way] = []
         self.spoiled = {f"w{n}" for n in range(200) if self.random.random() < 0.25}
+        self.history.append(Spoils(tuple(sorted(self.spoiled))))
 
     def set_limits(self, **limits: int) -> None:
         self.stream = self.stream.model_copy(update={"limits": self.stream.limits.model_copy(update=limits)})
@@ -183,7 +185,8 @@ class Deciding(Accidents):
     def start_rewind(self, target: Target, accepted: bool, *, far: bool = False) -> Steps:
         word = target.word or ("offsets" if target.offsets else "parts" if target.parts else "a time")
         named = tuple(sorted(_named(target))) or None
-        self.history.append(Rewound(f"run-{self.launched + 1}", word, accepted, named))
+        to = tuple(sorted((target.offsets or {}).items()))
+        self.history.append(Rewound(f"run-{self.launched + 1}", word, accepted, named, to))
         return self.launch("rewind", partial(self.rewound, target, accepted), far=far)
 
     def rewound(self, target: Target, accepted: bool) -> Any:

@@ -11,7 +11,7 @@ from tests.histories.approval_events import Approved, Declared, Shown
 from tests.histories.interval_events import Backfilled
 from tests.histories.late_events import GivenUp, Landed, Lands
 from tests.histories.maintenance_events import Cleared, JunkGoes, LeftBehind, StageBegun
-from tests.histories.promotion_events import GateSays, Offered, Replaced
+from tests.histories.promotion_events import GateSays, Offered, Replaced, Spoils
 from tests.histories.reading_events import Loaded, Opened
 from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
 from tests.histories.verify_events import Verified
@@ -312,12 +312,13 @@ class Projected:
 @dataclass(frozen=True, slots=True)
 class Rewound:
     """An operator asked for a rewind; `accepted`: what it skips was accepted by name. `only`: of these partitions;
-    None: of all."""
+    None: of all. `to`: partitions with the offsets that were named."""
 
     run: str
     word: str
     accepted: bool
     only: tuple[int, ...] | None = None
+    to: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,6 +409,7 @@ Event = (
     | Shared
     | Forged
     | GateSays
+    | Spoils
     | JunkLimit
     | Asks
     | Shown

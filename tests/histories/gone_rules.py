@@ -60,7 +60,8 @@ class GoneRules(Rule):
     def _named(self, event: Backfilled, owed: set[Coordinate], topic_id: str) -> None:
         named = {(topic_id, p, o) for p, start, end in event.lost for o in range(start, end)}
         there = named & self.ledger.readable()
-        if untrue := sorted(c for c in there if c[2] < self.cut.get(c[:2], c[2] + 1)):
+        # Where a log was cut off, and nobody knows where, all of it may be meant.
+        if untrue := sorted(c for c in there if c[:2] not in self.cut):
             self.case.say(Kind.UNTRUE, "named as gone by a backfill, and it is there", at=untrue)
         if silent := sorted(owed - named):
             what = "gone, read by nobody, and not named by a backfill of its interval"

@@ -161,6 +161,10 @@ class OffsetRules(Rule):
                 self._passed(head, passed)
                 continue
             self._takes_back(head.topic_id, p, now)
+            group = self.saw_group[head.run]
+            if head.kind == "adopted" and now != start and group and not any(g.get(p, (-1,))[0] == now for g in group):
+                what = f"head {head.sequence} takes over {now} on partition {p}, where the group did not stand"
+                self.case.say(Kind.STALE_WRITER, what)
             if head.kind == "rebuilt" and before.sequence not in self.recorded:
                 # That the head before was a rewind is written nowhere any more; what was read then is not read again.
                 # Where the log was cut off, its next plan is told.
@@ -259,6 +263,11 @@ class OffsetRules(Rule):
         if beyond:
             what = f"head {head.sequence} ({head.kind}) names {beyond} as given up, and has not gone past that"
             self.case.say(Kind.UNEXPLAINED_GAP, what)
+        if before is not None and head.kind in ("rewind", "adopted") and head.topic_id == before.topic_id:
+            passed = {c for c in _named(before) if c[2] < head.positions.get(c[1], 0)}
+            if forgotten := sorted(passed - _named(head)):
+                what = f"head {head.sequence} ({head.kind}) does not say any more what was given up behind it"
+                self.case.say(Kind.UNEXPLAINED_GAP, what, at=forgotten)
         if before is not None and head.kind not in MOVED_ON_PURPOSE and head.skipped != before.skipped:
             what = f"head {head.sequence} ({head.kind}) names other offsets as given up than the head before"
             self.case.say(Kind.UNEXPLAINED_GAP, what)

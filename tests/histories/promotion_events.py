@@ -15,6 +15,13 @@ class GateSays:
 
 
 @dataclass(frozen=True, slots=True)
+class Spoils:
+    """Where half of what a batch would publish is of these waveforms, the gate closes."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Offered:
     """Somebody was shown a promotion, and it was kept. `rows`: of each waveform, by id, the digest of the pieces of the
     row that is there, and of the one that is to be; empty where there is none."""

@@ -42,6 +42,8 @@ class RowRules(Rule):
         """Of rows that a head takes out, by waveform, what they were made of."""
         self._judged: dict[str, list[tuple[bytes, tuple[Chunk, ...]]]] = defaultdict(list)
         """Rows that batches ever published."""
+        self._refused: set[str] = set()
+        """What was held while the gate refused it: whoever lets it pass redrives it."""
         self._deleted: dict[str, int] = {}
         """When somebody deleted their rows last."""
         self._read_at: dict[Coordinate, int] = {}
@@ -73,6 +75,7 @@ class RowRules(Rule):
                 self._read_at = {self.ledger.moved.get(c, c): at for c, at in self._read_at.items()}
             case Held():
                 self._held(event)
+                self._refused |= {event.id or ""} & self.case.refused
                 self._given_up.discard(event.id or "")
             case ReadBack():
                 self._read_back(event)
@@ -230,7 +233,7 @@ class RowRules(Rule):
         passed = self.ledger.truths(self.ledger.records[c] for c in kept if self.ledger.committed(c))
         for waveform_id, truth in self.ledger.truths(self._visible()).items():
             seen = passed.get(waveform_id)
-            if waveform_id in self.ledger.published or waveform_id in self.case.refused:
+            if waveform_id in self.ledger.published or waveform_id in self._refused | self.case.refused:
                 continue
             if waveform_id in self.ledger.deleted and not self._read_again(waveform_id):
                 continue  # what somebody has deleted stays away, unless it is read again

@@ -114,7 +114,6 @@ def test_a_partition_that_no_broker_may_have_heard_of_is_owed_by_no_backfill_unl
 def test_what_waits_for_a_decision_is_published_by_one() -> None:
     assert kinds(parked()) == []
     assert kinds(then(parked(), *a_decision("redrive", LATER))) == []
-    assert kinds(then(parked("conflict"), *a_decision("pick", LATER))) == []
 
 
 def test_what_was_let_go_is_not_missed_and_not_held_for_ever() -> None:

@@ -26,7 +26,9 @@ from tests.histories.events import Event, Held, Recorded, Rewound, TopicMade, Tr
 from tests.histories.table_events import Deleted, HistoryLost, TakenOut
 
 DISCARDED = a_decision(
-    "discard", *(replace(one, reason="discarded", sequence=3) for one in parked() if isinstance(one, Held))
+    "discard",
+    *(replace(one, reason="discarded", sequence=3) for one in parked() if isinstance(one, Held)),
+    ids=("w1", "w2"),
 )
 """Of the sound history's waveform that is parked, and of the chunk that waits."""
 
@@ -45,8 +47,8 @@ def test_a_rebuilt_head_names_the_words_that_it_goes_back_on_as_far_as_the_histo
 def test_a_rebuilt_head_names_the_bytes_that_are_gone() -> None:
     """The row of the chunk that waits is taken out; a newer one, without its bytes, is left."""
     row = held(5, OPEN[0], "d1")
-    newer = replace(row, decision="d2", reason="parked", payload=None, stored=False, sequence=3)
-    made: list[Event] = [*a_decision("discard", newer, ids=("w2",)), Recorded("run-2", 3, "d2", {})]
+    newer = replace(row, decision="d2", reason="open", payload=None, stored=False, sequence=3)
+    made: list[Event] = [*a_decision("redrive", newer, ids=("w2",)), Recorded("run-2", 3, "d2", {})]
     gone = TakenOut("run-3", 4, ((*row.coordinate, row.piece, "d1"),))
     for note, found in (("the bytes of 1 held chunks", []), ("", [Kind.LOST, Kind.LOST])):
         anew = replace(head(4, 6), run="run-3", kind="rebuilt", generation=2, note=note, held=("d1", "d2"))

@@ -57,7 +57,9 @@ class Verifying(Backfilling):
             run = self.launch("verify", call, far=True, deadline=DEADLINE)
         if run.error is None:
             done = run.result
-            asked, read = (tuple((r.partition, r.start, r.end) for r in some) for some in (done.asked, done.read))
+            asked, read = (
+                tuple((r.partition, r.start, r.end) for r in some) for some in (request.ranges or done.asked, done.read)
+            )
             words = tuple((one.waveform_id, one.found.value) for one in done.waveforms)
             self.ops.update(f"verified: {word}" for _, word in words)
             self.history.append(Verified(run.name, asked, read, words, **changed))

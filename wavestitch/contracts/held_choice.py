@@ -80,8 +80,9 @@ def digest_of(chunks: Iterable[ChunkFacts]) -> str:
 def pick_copy(chunks: Iterable[ChunkFacts], pick: str) -> tuple[list[ChunkFacts], list[ChunkFacts]]:
     """The chunks that belong to the copy that was picked, and those that do not.
 
-    The copy is named by one chunk, by record time and place. What agrees with it in metadata, count and digest, and
-    holds the only or (by the same order) the picked bytes of its sequence number, belongs to it.
+    The copy is named by one chunk, by record time and place. What agrees with it in metadata, count and digest, says no
+    fewer chunks than belong to it so far, and holds the only or (by the same order) the picked bytes of its sequence
+    number, belongs to it.
     """
     ordered = sorted(chunks, key=lambda c: (c.timestamp_ms, c.topic_id, c.partition, c.offset), reverse=pick == "last")
     place = check_pick(pick)
@@ -94,15 +95,18 @@ def pick_copy(chunks: Iterable[ChunkFacts], pick: str) -> tuple[list[ChunkFacts]
     dropped: list[ChunkFacts] = []
     bytes_of: dict[int | None, tuple[int | None, bytes]] = {}
     count = digest = None
+    last = -1
     for c in ordered:
         same = not kept or (
             c.meta == kept[0].meta
             and (c.count is None or count is None or c.count == count)
             and (c.digest is None or digest is None or c.digest == digest)
+            and (c.count is None or c.count > last)
         )
         beyond = count is not None and c.seq is not None and c.seq >= count
         if same and not beyond and bytes_of.setdefault(c.seq, c.identity) == c.identity:
             kept.append(c)
+            last = max(last, last if c.seq is None else c.seq)
             count, digest = c.count if count is None else count, c.digest if digest is None else digest
         else:
             dropped.append(c)

@@ -1,0 +1,61 @@
+"""What the checker asks of a head that was moved on purpose: it goes where it was asked to, and forgets nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.histories.anomaly import Kind
+from tests.histories.by_hand import NEW, T, a_rewind, before_quiet, head, produced
+from tests.histories.checker import analyse
+from tests.histories.events import Event, Looked, Reset, Retained, Rewound, Started
+from tests.histories.history import History
+
+SENT = [produced(n, NEW) for n in (6, 7, 8)]
+
+
+def goes(to: int, asked: Rewound, *between: Event, skipped: tuple[tuple[int, int, int], ...] = ()) -> list[str]:
+    made = replace(head(3, to), run="run-5", kind="rewind", generation=2, skipped=skipped)
+    told: list[Event] = [asked, Started("run-5", "rewind", 9), Looked("run-5", "topic"), Looked("run-5", "group")]
+    found = analyse(History(before_quiet(*SENT, *told, *between, made)))
+    return [a.what for a in found if a.kind is Kind.STALE_WRITER and "asked" in a.what]
+
+
+@pytest.mark.parametrize(
+    ("asked", "between", "right", "wrong"),
+    [
+        (Rewound("run-5", "offsets", True, (0,), ((0, 5),)), (), {5}, {4, 6, 7}),
+        (Rewound("run-5", "offsets", True, None, ((1, 4),)), (), {4, 5, 6}, set()),
+        (Rewound("run-5", "earliest", True), (), {0}, {1, 6}),
+        (Rewound("run-5", "earliest", True), (Retained(T, 0, 4),), {0, 3, 4}, {5}),
+        (Rewound("run-5", "earliest", True, (1,)), (), {4, 5}, set()),
+        (Rewound("run-5", "latest", True), (), {5, 6, 9}, set()),
+    ],
+)
+def test_a_rewind_goes_to_the_offset_that_was_named_or_to_where_the_log_begins(
+    asked: Rewound, between: tuple[Event, ...], right: set[int], wrong: set[int]
+) -> None:
+    skips = {to: ((0, 6, to),) if to > 6 else () for to in right | wrong}
+    assert {to for to in right | wrong if goes(to, asked, *between, skipped=skips[to])} == wrong
+
+
+@pytest.mark.parametrize(("to", "told"), [(2, False), (5, True), (1, True)])
+def test_a_reset_is_taken_over_where_the_group_stood(to: int, told: bool) -> None:
+    made = replace(head(3, to), run="run-5", kind="adopted", generation=2)
+    looks: list[Event] = [Started("run-5", "ingest", 9), Looked("run-5", "topic"), Looked("run-5", "group")]
+    found = analyse(History(before_quiet(Reset(T, 0, 2), *looks, made)))
+    assert any("where the group did not stand" in a.what for a in found) is told
+
+
+@pytest.mark.parametrize(
+    ("skipped", "to", "forgotten"),
+    [(((0, 6, 9),), 9, set()), ((), 9, {6, 7, 8}), (((0, 6, 8),), 9, {8}), ((), 6, set()), (((0, 6, 7),), 7, set())],
+)
+def test_what_was_given_up_by_name_stays_named_behind_the_position(
+    skipped: tuple[tuple[int, int, int], ...], to: int, forgotten: set[int]
+) -> None:
+    over = a_rewind(9, skipped=((0, 6, 9),))[3:]
+    made = replace(head(4, to), run="run-6", kind="rewind", generation=3, skipped=skipped)
+    found = analyse(History(before_quiet(*SENT, *over, Rewound("run-6", "offsets", True), made)))
+    assert {o for a in found if "given up behind it" in a.what for _, _, o in a.coordinates} == forgotten
