@@ -25,6 +25,17 @@ class LeftUnread(OnPurpose):
         scope = Scope(self.clock_ms * 10**6, (self.clock_ms + 1) * 10**6)
         self.launch("backfill chain", partial(self.chained, self.stream, scope), far=True, deadline=DEADLINE)
 
+    def left_and_taken(self) -> None:
+        """A backfill of another time reads what it does not hold, ahead of the ingest; retention takes that."""
+        if not self.is_quiet():
+            return
+        p, at = self.a_partition()
+        self.clock_ms += FAR
+        self.send(self.new_waveform(2)[0], p)
+        self.backfilled()
+        self.bench.log.retain_from(Partition(p), Offset(at.end))
+        self.backfilled()
+
     def read_in_a_later_epoch_and_put_back(self, *, taken: bool = False) -> None:
         """A backfill reads once more what an ingest has read, in the epoch after that; the disk is put back to before,
         so that the epoch comes again. `taken`: by retention, a part of what is written anew."""

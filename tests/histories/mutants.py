@@ -17,6 +17,7 @@ from tests.histories.random_histories import check_seed
 from tests.histories.seeded_bugs import (
     of_chunks,
     of_ends,
+    of_excuses,
     of_heads,
     of_held,
     of_intervals,
@@ -35,6 +36,7 @@ from tests.histories.seeded_bugs.registry import MUTANTS
 BUGS = (
     of_chunks,
     of_ends,
+    of_excuses,
     of_heads,
     of_held,
     of_intervals,

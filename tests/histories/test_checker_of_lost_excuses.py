@@ -31,6 +31,7 @@ from tests.histories.events import (
     Abandoned,
     Committed,
     Event,
+    Looked,
     Planned,
     Read,
     Retained,

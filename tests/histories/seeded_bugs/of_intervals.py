@@ -5,9 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tests.fakes import fake_tables
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import backfill, held_decision, history, links, located, reconciled_head, steps, survey
+from wavestitch.batch import (
+    backfill,
+    held_decision,
+    history,
+    links,
+    located,
+    read_and_kept,
+    reconciled_head,
+    steps,
+    survey,
+)
 from wavestitch.contracts import start_index
 from wavestitch.contracts.quantities import Generation
 
@@ -70,8 +81,10 @@ def a_history_beside_another_table_is_believed(patch: Patch) -> None:
 
 
 @shows(Kind.LOST, since=145993, swarm=True)
-def a_first_head_takes_the_numbers_of_a_table_that_was_there_before(patch: Patch) -> None:
-    """So that what the history has of that one counts again."""
+def what_the_history_has_of_a_table_that_was_there_before_counts(patch: Patch) -> None:
+    """The first head takes its numbers again, and no row says whose it is."""
+    for module in (fake_tables, read_and_kept):
+        patch.setattr(module, "rows_of", lambda _, rows: list(rows))
     patch.setattr(reconciled_head, "first_version", lambda _: (1, Generation(1)))
 
 
