@@ -1,4 +1,6 @@
-"""What the log has no more: a backfill of its interval names it, where nobody had read it before it went."""
+"""What the log has no more: a backfill of its interval names it, where nobody had read it before it went, or who had
+read it held nothing, and it was cut off since.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from tests.histories.case import Case, Rule
 from tests.histories.events import Committed, Coordinate, Event, Looked, Planned, Retained, Started, Truncated, Where
 from tests.histories.interval_events import Backfilled
 from tests.histories.interval_rules import piece_of_interval
+from tests.histories.table_events import CatalogSetBack, HistoryLost
 
 
 class GoneRules(Rule):
@@ -14,7 +17,8 @@ class GoneRules(Rule):
     first plan of a backfill, the records of its interval that were gone by then, and that nobody had read. `cut`: by
     partition, from where on it was ever written anew; `put_back`: of those whose disks were; `passed`: the furthest
     position that retention has passed. `kept`: what a committed batch has read that holds all it does not publish, or
-    was durable by its commit."""
+    was durable by its commit. `left`: what others have read and left, with the head and its leader epoch; `since`: when
+    it was cut off."""
 
     hears = (Looked,)
 
@@ -25,6 +29,8 @@ class GoneRules(Rule):
         self.cut: dict[Where, int] = {}
         self.put_back: dict[Where, int] = {}
         self.kept: set[Coordinate] = set()
+        self.left: dict[Coordinate, tuple[int, int]] = {}
+        self.since: dict[Coordinate, int] = {}
         self.passed: dict[Where, int] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
@@ -44,13 +50,24 @@ class GoneRules(Rule):
                 where = event.topic_id, event.partition
                 for ends in (self.cut, self.put_back) if event.backup else (self.cut,):
                     ends[where] = min(event.end, ends.get(where, event.end))
-                self.kept = {self.ledger.moved.get(c, c) for c in self.kept}
+                moved = self.ledger.moved
+                self.kept = {moved.get(c, c) for c in self.kept}
+                self.left = {moved.get(c, c): at for c, at in self.left.items()}
+                self.since |= dict.fromkeys(moved.values(), self.case.at)
             case Committed(kind="ingest" | "backfill" | "manual"):
                 read = self.ledger.reads.get(event.plan_id, set())
                 # What others have read and left is nobody's.
-                self.kept |= {c for c in read if event.kind == "ingest" or self.ledger.durable(c)}
+                kept = {c for c in read if event.kind == "ingest" or self.ledger.durable(c)}
+                self.kept |= kept
+                plan = self.ledger.plans.get(event.plan_id)
+                for c in read - kept if plan is not None else ():
+                    self.left[c] = event.sequence, plan.epochs.get(c[1], 0)
+            case HistoryLost():
+                self.left = {c: at for c, at in self.left.items() if at[0] not in event.sequences}
+            case CatalogSetBack():
+                self.left = {c: at for c, at in self.left.items() if at[0] <= event.sequence}
             case Planned() if event.scope is not None and not event.after and event.run in self.begins:
-                self.owes[event.plan_id] = self._owed(event, event.run, event.scope)
+                self.owes[event.plan_id] = self._owed(event, event.run, event.scope) | self._cut_off(event, event.scope)
             case Backfilled() if event.first in self.owes:
                 # Of the topic that it was planned on, which may be gone by now.
                 self._named(event, self.owes[event.first], self.ledger.plans[event.first].topic_id)
@@ -77,6 +94,23 @@ class GoneRules(Rule):
             and c[2] < begins.get(c[1], 0)
             and self.ledger.committed(c)
             and not self._unknown(stands.positions.get(c[1], 0), begins.get(c[1], 0), c)
+            and piece_of_interval(self.ledger, c, scope) is not None
+        }
+
+    def _cut_off(self, plan: Planned, scope: tuple[int, int]) -> set[Coordinate]:
+        """By where it lay: what an election cut off before it looked, as the end of its leader epoch tells."""
+        ends = {(p, epoch): end for p, epoch, end in plan.epoch_ends}
+        looked = self.case.known.last(plan.run, "topic")
+        return {
+            (plan.topic_id, c[1], c[2])
+            for c, (_, epoch) in self.left.items()
+            if c in self.since
+            and self.since[c] < looked
+            and self.ledger.records[c].topic_id == plan.topic_id
+            and (plan.topic_id, c[1]) not in self.put_back
+            and ends.get((c[1], epoch), c[2] + 1) <= c[2]
+            and c not in self.kept
+            and not self.ledger.durable(c)
             and piece_of_interval(self.ledger, c, scope) is not None
         }
 

@@ -36,6 +36,20 @@ class LeftUnread(OnPurpose):
         self.bench.log.retain_from(Partition(p), Offset(at.end))
         self.backfilled()
 
+    def left_and_cut_off(self) -> None:
+        """The same, and an election cuts it off; what is written anew there is of another time."""
+        if not self.is_quiet():
+            return
+        p, at = self.a_partition()
+        self.clock_ms += FAR
+        cut, then = at.end, self.clock_ms
+        self.send(self.new_waveform(2)[0], p)
+        self.backfilled()
+        self.clock_ms += FAR
+        self.written_anew(p, cut=cut, until=at.end + 1)
+        self.clock_ms = then
+        self.backfilled()
+
     def read_in_a_later_epoch_and_put_back(self, *, taken: bool = False) -> None:
         """A backfill reads once more what an ingest has read, in the epoch after that; the disk is put back to before,
         so that the epoch comes again. `taken`: by retention, a part of what is written anew."""

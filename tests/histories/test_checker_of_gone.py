@@ -9,9 +9,10 @@ import pytest
 from tests.histories.anomaly import Kind
 from tests.histories.by_hand import NEW, NOW, WAVE, T, before_quiet, head, planned, produced
 from tests.histories.checker import analyse
-from tests.histories.events import Event, Looked, Read, Retained, Started, TopicMade, Truncated
+from tests.histories.events import Event, Looked, Planned, Read, Retained, Started, TopicMade, Truncated
 from tests.histories.history import History
 from tests.histories.interval_events import Backfilled
+from tests.histories.table_events import CatalogSetBack, HistoryLost
 
 SCOPE = (NOW * 10**6, (NOW + 1) * 10**6)
 LATER = (SCOPE[1], SCOPE[1] + 10**9)
@@ -111,3 +112,37 @@ def test_what_was_written_anew_is_owed_where_the_position_or_an_epoch_tells(
 ) -> None:
     anew = [one for one in ANEW if one.offset >= cut.end]
     assert silent(before=(*READ, cut, *anew, Retained(T, 0, taken))) == owed
+
+
+LEFT = (replace(READ[0], epochs={0: 1}), *READ[1:])
+TOLD = replace(PLAN, base_sequence=3, epoch_ends=((0, 1, 6),))
+CUT_OFF = Truncated(T, 0, 6)
+
+
+@pytest.mark.parametrize(
+    ("before", "between", "plan", "owed"),
+    [
+        ((*LEFT, CUT_OFF), (), TOLD, {6}),
+        ((*LEFT, CUT_OFF), (), replace(TOLD, epoch_ends=((0, 1, 7),)), set()),
+        ((*LEFT, CUT_OFF), (), replace(TOLD, epoch_ends=((0, 2, 6),)), set()),
+        ((*LEFT, CUT_OFF), (), replace(TOLD, scope=LATER), set()),
+        ((*LEFT, replace(CUT_OFF, backup=True)), (), TOLD, set()),
+        (LEFT, (CUT_OFF,), TOLD, set()),
+        ((*LEFT[:2], CUT_OFF), (), TOLD, set()),
+        ((*KEPT, CUT_OFF), (), TOLD, set()),
+        ((*LEFT, HistoryLost((3,)), CUT_OFF), (), TOLD, set()),
+        ((*LEFT, HistoryLost((2,)), CUT_OFF), (), TOLD, {6}),
+        ((*LEFT, CatalogSetBack(2), CUT_OFF), (), replace(TOLD, base_sequence=2), set()),
+    ],
+    ids=[
+        *("left by a batch", "its epoch ends later", "another epoch ended there", "of another interval"),
+        *("a disk put back", "cut off after the look", "read by a batch that died", "read by an ingest"),
+        *("its row is lost", "another row is lost", "its head is gone"),
+    ],
+)
+def test_what_others_left_and_was_cut_off_is_named(
+    before: tuple[Event, ...], between: tuple[Event, ...], plan: Planned, owed: set[int]
+) -> None:
+    scope = plan.scope or SCOPE
+    assert silent(*between, before=before, plan=plan, scope=scope) == owed
+    assert silent(*between, before=before, plan=plan, scope=scope, lost=((0, 6, 7),)) == set()

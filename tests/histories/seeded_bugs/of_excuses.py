@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import links, reconciled_head, rewind, rewind_target, verify
+from wavestitch.batch import links, located, reconciled_head, rewind, rewind_target, verify
 from wavestitch.contracts import start_index
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.pending_decision import PendingDecision, after
@@ -74,6 +74,16 @@ def a_backfill_finds_nothing(patch: Patch) -> None:
 @shows(Kind.UNEXPLAINED_GAP, act="left_and_taken")
 def what_a_backfill_has_read_counts_as_held(patch: Patch) -> None:
     patch.setattr(start_index, "_KEEPING", frozenset(PlanKind))
+
+
+@shows(Kind.UNEXPLAINED_GAP, act="left_and_cut_off")
+def what_was_cut_off_is_named_by_no_backfill(patch: Patch) -> None:
+    real = located.known_starts
+
+    def wrong(*args: Any) -> Any:
+        return {p: known._replace(cut_off=()) for p, known in real(*args).items()}
+
+    patch.setattr(located, "known_starts", wrong)
 
 
 @shows(Kind.UNEXPLAINED_GAP)
