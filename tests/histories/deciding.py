@@ -10,11 +10,12 @@ from typing import Any
 
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Carrying, FakeEdges, carry_through, run_batch
-from tests.fakes.faults import Steps
+from tests.fakes.faults import Steps, under_way
 from tests.fakes.way_out import Decide, Raise, Take, Way, way_out, ways_out
 from tests.histories.accidents import Accidents
 from tests.histories.events import JunkLimit, Rewound
 from tests.histories.promotion_events import Spoils
+from tests.histories.reading_events import Named
 from wavestitch.batch import rewind as rewind_step
 from wavestitch.batch.gate_in_head import leave_gate
 from wavestitch.batch.held_decision import carry_out, plan_held
@@ -65,6 +66,8 @@ class Deciding(Accidents):
 
     def batch(self, stream: Stream, request: PlanRequest, park: bool = False, unsure: bool = False) -> Any:
         how = self.carrying(park=park, unsure=unsure)
+        if request.ranges:
+            self.history.append(Named(under_way(), tuple((r.partition, r.start, r.end) for r in request.ranges)))
         done = run_batch(self.bench, stream, request, clock_ms=self.clock_ms, how=how)
         if request.until and not isinstance(done, NothingToDo):
             self.ops["run until a named offset"] += 1

@@ -12,7 +12,7 @@ from tests.histories.interval_events import Backfilled
 from tests.histories.late_events import GivenUp, Landed, Lands
 from tests.histories.maintenance_events import Cleared, JunkGoes, LeftBehind, StageBegun
 from tests.histories.promotion_events import GateSays, Offered, Replaced, Spoils
-from tests.histories.reading_events import Loaded, Opened
+from tests.histories.reading_events import Loaded, Named, Opened
 from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
 from tests.histories.verify_events import Verified
 
@@ -385,6 +385,7 @@ Event = (
     | Read
     | Held
     | Loaded
+    | Named
     | Opened
     | Published
     | Committed

@@ -15,6 +15,14 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """A run is asked to read these offsets: (partition, start, end)."""
+
+    run: str
+    ranges: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
     """A run opened files of the published table in which none of the ids stands that it asked for."""
 

@@ -10,8 +10,19 @@ from collections import defaultdict
 from tests.domain.oracle import size_of
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Committed, Coordinate, Ended, Event, Produced, Read, Started, TopicMade, Truncated
-from tests.histories.reading_events import Loaded, Opened
+from tests.histories.events import (
+    Committed,
+    Coordinate,
+    Ended,
+    Event,
+    Planned,
+    Produced,
+    Read,
+    Started,
+    TopicMade,
+    Truncated,
+)
+from tests.histories.reading_events import Loaded, Named, Opened
 
 _LOST = re.compile(r"partition (\d+) \[\d+, \d+\): offsets (\[.*\))(?: and \d+ more)? hold no record")
 _CUT = re.compile(r"partition (\d+) \[\d+, \d+\): the log was cut off before|was cut off before \d+ on partition (\d+)")
@@ -21,7 +32,8 @@ _INTERVAL = re.compile(r"\[(\d+), (\d+)\)")
 class ReadingRules(Rule):
     """`began`: runs under way, what each is, and since which event. `touched`: by run, the places that it read, and
     `taken` by run and plan, all of it. `since`: when what lies at a place was produced. `cut`: partitions that were cut
-    off at any time. `made`: since which event the topic is there."""
+    off at any time. `made`: since which event the topic is there. `named`: by run, the offsets
+    that it is to read."""
 
     hears = (Produced,)
 
@@ -33,6 +45,7 @@ class ReadingRules(Rule):
         self.since: dict[Coordinate, int] = {}
         self.cut: set[tuple[str, int]] = set()
         self.made = 0
+        self.named: dict[str, tuple[tuple[int, int, int], ...]] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -47,6 +60,10 @@ class ReadingRules(Rule):
                 gone = [c for c in self.since if c[:2] == (event.topic_id, event.partition) and c[2] >= event.end]
                 for c in gone:
                     del self.since[c]
+            case Named():
+                self.named[event.run] = event.ranges
+            case Planned(kind="manual") if event.run in self.named:
+                self._plans(event)
             case Read():
                 self._read(event)
             case Loaded():
@@ -57,6 +74,14 @@ class ReadingRules(Rule):
             case Ended():
                 self._cut_off(event)
                 self._lost(event)
+
+    def _plans(self, plan: Planned) -> None:
+        """All that was named, and nothing else."""
+        planned = {(p, o) for p, start, end in plan.ranges for o in range(start, end)}
+        named = {(p, o) for p, start, end in self.named.pop(plan.run) for o in range(start, end)}
+        if planned != named:
+            where = [(plan.topic_id, *at) for at in sorted(planned ^ named)]
+            self.case.say(Kind.UNTRUE, f"{plan.run} was asked for other offsets than it reads", at=where)
 
     def _read(self, event: Read) -> None:
         read = {(event.topic_id, event.partition, o) for o in event.offsets}

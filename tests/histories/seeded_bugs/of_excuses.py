@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import links, located, reconciled_head, rewind, rewind_target, verify
+from wavestitch.batch import backlog, links, located, reconciled_head, rewind, rewind_target, verify
 from wavestitch.contracts import start_index
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.pending_decision import PendingDecision, after
@@ -109,3 +109,14 @@ def the_earliest_is_one_further(patch: Patch) -> None:
 def a_verification_leaves_out_the_last_offset(patch: Patch) -> None:
     real = verify._asked
     patch.setattr(verify, "_asked", lambda *a: [r._replace(end=max(r.start, Offset(r.end - 1))) for r in real(*a)])
+
+
+@shows(Kind.UNTRUE)
+def a_batch_of_named_offsets_reads_half(patch: Patch) -> None:
+    real = backlog._named
+
+    def wrong(*args: Any) -> Any:
+        ranges, why = real(*args)
+        return [r._replace(end=Offset(r.start + (r.size + 1) // 2)) for r in ranges], why
+
+    patch.setattr(backlog, "_named", wrong)
