@@ -36,12 +36,12 @@ _MISSING = re.compile(r"(?<!last word on )\b(\d+) held (?:chunks|records)")
 
 
 class OffsetRules(Rule):
-    """`recorded`: heads whose rows stand in the history. `cuts`: by partition, where an unclean election cut it off
-    that no head has looked at, and since which event; `read_over`: those that one has, when, and which. `accepted`:
-    runs whose skips an operator has accepted. `starts_over`: runs that begin anew with what the broker shows; `hidden`:
-    by run, what the one it asked last does not show; `saw_group`: by run, what the group was when it looked; `made_at`:
-    of heads; `forgotten`: by partition that a head does not know any more, where it had stood; `had`: what is owed and
-    was durable before somebody deleted rows."""
+    """`recorded`: heads whose rows stand in the history. `cuts`: by partition, where an unclean election cut it off that
+    no head has looked at, and since which event, the last and the `first_cut`; `read_over`: those that one has, when,
+    and which. `accepted`: runs whose skips an operator has accepted. `starts_over`: runs that begin anew with what the
+    broker shows; `hidden`: by run, what the one it asked last does not show; `saw_group`: by run, what the group was
+    when it looked; `made_at`: of heads; `forgotten`: by partition that a head does not know any more, where it had
+    stood; `had`: what is owed and was durable before somebody deleted rows."""
 
     hears = (Looked,)
 
@@ -58,6 +58,7 @@ class OffsetRules(Rule):
         self.planned_at: dict[str, int] = {}
         self.made_at: dict[int, int] = {}
         self.cuts: dict[tuple[str, int], tuple[int, int]] = {}
+        self.first_cut: dict[tuple[str, int], int] = {}
         self.read_over: list[tuple[int, int, tuple[str, int], tuple[int, int]]] = []
         self.disks = Disks()
         self.starts_over: set[str] = set()
@@ -319,6 +320,8 @@ class OffsetRules(Rule):
         at = event.topic_id, event.partition
         kept = self.case.kept.now.get(at, (0, None))[1] is not None
         self.disks.cut(event, looked_at=at not in self.cuts, kept=kept)
+        if at not in self.cuts:
+            self.first_cut[at] = self.case.at
         self.cuts[at] = min(event.end, self.cuts.get(at, (event.end, 0))[0]), self.case.at
         for given_up in (self.given_up, *(back for _, back in self.taken_back)):
             for c in [c for c in given_up if c[:2] == at and c[2] >= event.end]:
@@ -383,7 +386,7 @@ class OffsetRules(Rule):
         """Where retention took what lay around a cut and the position, too, the broker knows neither's epoch any more
         (docs/guarantees.md)."""
         where = c[:2]
-        passed = where in self.cuts and self.retention.overtaken.get(where, -1) > self.cuts[where][1]
+        passed = where in self.cuts and self.retention.overtaken.get(where, -1) > self.first_cut[where]
         return passed and self.cuts[where][0] <= c[2] < self.retention.begins(*where)
 
     def _is_what_lay_there(self, c: Coordinate, known: Set[Coordinate]) -> bool:

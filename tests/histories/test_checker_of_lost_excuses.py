@@ -153,3 +153,22 @@ def test_retention_that_passed_a_position_before_a_cut_tells_nothing_of_that(ear
     last = before_quiet()[-1]
     found = analyse(History([*events, *anew, *rewind, *ingest(4, 5, 6, row, generation=2), last]))
     assert any(a.kind is Kind.LOST and a.what.startswith("never seen") for a in found)
+
+
+@pytest.mark.parametrize("cut_again", [False, True])
+@pytest.mark.parametrize(("taken", "excused"), [(6, True), (5, False)])
+def test_retention_that_passes_a_position_after_a_cut_tells_whatever_is_cut_off_then(
+    taken: int, excused: bool, cut_again: bool
+) -> None:
+    """Nobody can ask any more where the log was cut off below 6, where the head stands."""
+    anew: list[Event] = [
+        Truncated(T, 0, 4),
+        produced(4, NEW),
+        produced(5, NEW),
+        produced(6, NEW),
+        Retained(T, 0, taken),
+    ]
+    again: list[Event] = [Truncated(T, 0, 6), produced(6, NEW)] if cut_again else []
+    found = analyse(History(before_quiet(*anew, *again)))
+    unseen = {c[2] for a in found if a.what.startswith("never seen") for c in a.coordinates}
+    assert (4 not in unseen) is excused
