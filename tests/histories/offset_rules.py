@@ -37,11 +37,11 @@ _MISSING = re.compile(r"(?<!last word on )\b(\d+) held (?:chunks|records)")
 
 class OffsetRules(Rule):
     """`recorded`: heads whose rows stand in the history. `cuts`: by partition, where an unclean election cut it off
-    that no head has looked at, and since which event, the last and the `first_cut`; `read_over`: those that one has,
-    when, and which. `accepted`: runs whose skips an operator has accepted. `starts_over`: runs that begin anew with what the
-    broker shows; `hidden`: by run, what the one it asked last does not show; `saw_group`: by run, what the group was
-    when it looked; `made_at`: of heads; `forgotten`: by partition that a head does not know any more, where it had
-    stood; `had`: what is owed and was durable before somebody deleted rows."""
+    that no head has looked at, and since which event, the last and the `first_cut`; `read_over`: those that one
+    has, when, and which. `accepted`: runs whose skips an operator has accepted. `starts_over`: runs that begin anew
+    with what the broker shows; `hidden`: by run, what the one it asked last does not show; `saw_group`: by run,
+    what the group was when it looked; `made_at`: of heads; `forgotten`: by partition that a head does not know any
+    more, where it had stood; `had`: what is owed and was durable before somebody deleted rows."""
 
     hears = (Looked,)
 
