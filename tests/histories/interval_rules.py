@@ -104,10 +104,10 @@ class IntervalRules(Rule):
                     there -= {c for c in there if c[:2] == where and c[2] >= event.end}
             case Backfilled() if event.first in self.there:
                 with self.ledger.as_planned(event.first):
-                    self._published(event, self.there[event.first] & self.ledger.readable(), event.first)
+                    self._published(event, self.there[event.first], event.first)
             case Backfilled(first="") if event.run in self.looked and before is not None:
                 there = self.looked[event.run] - self._left_out(before, {})
-                self._published(event, there & self.ledger.readable(), event.run)
+                self._published(event, there, event.run)
 
     def _begins(self, what: str) -> None:
         self.refused[what] = set(self.case.refused)
@@ -136,7 +136,7 @@ class IntervalRules(Rule):
         return found
 
     def _published(self, event: Backfilled, there: set[Coordinate], began: str) -> None:
-        """`there`: what it had seen, and is there still; `began`: its first plan, or its run."""
+        """`there`: what it had seen; `began`: its first plan, or its run."""
         found: dict[str, list[Piece]] = defaultdict(list)
         places: dict[str, set[Coordinate]] = defaultdict(set)
         for c in there:
@@ -155,8 +155,13 @@ class IntervalRules(Rule):
             # Of all that was ever sent, so that nothing contradicts it, wherever that lies.
             ever = self.ledger.truths(r for c, r in self.ledger.records.items() if self.ledger.committed(c))
             lost = sorted(i for i in missing if i in ever and ever[i].publishable)
-            if lost:
-                self.case.say(Kind.LOST, "whole in the log, of an interval whose backfill ended well", lost)
+            now, named = self.ledger.readable(), {(p, o) for p, a, b in event.lost for o in range(a, b)}
+            if left := [i for i in lost if places[i] <= now]:
+                self.case.say(Kind.LOST, "whole in the log, of an interval whose backfill ended well", left)
+            # What retention takes before it was read, also across the cuts, is named.
+            if gone := [i for i in lost if not places[i] <= now and not {c[1:] for c in places[i]} & named]:
+                what = "whole when its backfill was planned, gone since, and neither published nor named"
+                self.case.say(Kind.UNEXPLAINED_GAP, what, gone)
 
     def _read_by(self, event: Backfilled) -> set[Coordinate]:
         """What its batches have read."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.histories.backfilling import DEADLINE
+from tests.histories.backfilling import DEADLINE, Chain
 from tests.histories.on_purpose import OnPurpose
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.quantities import Offset, Partition
@@ -35,6 +35,30 @@ class LeftUnread(OnPurpose):
         self.backfilled()
         self.bench.log.retain_from(Partition(p), Offset(at.end))
         self.backfilled()
+
+    def taken_before_it_is_read_across_the_cuts(self) -> None:
+        """All batches of a backfill are through, and retention takes the first chunk of what lies across their cuts."""
+        if not self.is_quiet():
+            return
+        p, at = self.a_partition()
+        self.clock_ms += FAR
+        (first, last), start = self.new_waveform(2), at.end
+        self.send(first, p)
+        self.some(p, 9)
+        self.send(last, p)
+        scope = Scope(self.clock_ms * 10**6, (self.clock_ms + 1) * 10**6)
+        run = self.launch(
+            "backfill chain", partial(self.chained, self.in_small_batches(), scope), deadline=DEADLINE, now=0
+        )
+        planned = len(self.chains)
+        while not run.done and (len(self.chains) == planned or not self._all_are_through(self.chains[-1])):
+            run.advance()
+        self.bench.log.retain_from(Partition(p), Offset(start + 1))
+        self.step(run, 1000)
+
+    def _all_are_through(self, chain: Chain) -> bool:
+        done = {head.plan_id for head in self.bench.tables.snapshots}
+        return done.issuperset(chain.planned.plans)
 
     def left_and_cut_off(self) -> None:
         """The same, and an election cuts it off; what is written anew there is of another time."""

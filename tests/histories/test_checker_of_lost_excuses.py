@@ -129,6 +129,16 @@ def test_a_backfill_that_found_nothing_to_read_is_judged_too() -> None:
     assert "gone, read by nobody, and not named by a backfill of its interval" in gone
 
 
+@pytest.mark.parametrize(("lost", "told"), [((), True), (((0, 6, 7),), False), (((0, 7, 8),), True)])
+def test_what_retention_takes_while_a_backfill_goes_on_is_published_or_named(
+    lost: tuple[tuple[int, int, int], ...], told: bool
+) -> None:
+    plan = planned("p3", run="run-3", kind="backfill", scope=SCOPE)
+    begun = Started("run-3", "backfill", 100), LOOKED, plan
+    found = what(before_quiet(produced(6, NEW), *begun, Retained(T, 0, 7), Backfilled("run-3", "p3", SCOPE, lost)))
+    assert ("whole when its backfill was planned, gone since, and neither published nor named" in found) is told
+
+
 def test_a_catalog_that_is_set_back_takes_nothing_of_what_the_heads_that_stay_have_read() -> None:
     """The newest of them says so: its row is missing."""
     says = Verified("run-9", ((0, 0, 6),), ((0, 0, 6),), (("w1", "outside"), ("w2", "held")), deleted=("w1",))

@@ -86,6 +86,12 @@ def what_was_cut_off_is_named_by_no_backfill(patch: Patch) -> None:
     patch.setattr(located, "known_starts", wrong)
 
 
+@shows(Kind.UNEXPLAINED_GAP, act="taken_before_it_is_read_across_the_cuts")
+def what_retention_takes_before_it_is_read_across_the_cuts_is_not_named(patch: Patch) -> None:
+    real = links.still_there
+    patch.setattr(links, "still_there", lambda *a: (real(*a)[0], []))
+
+
 @shows(Kind.UNEXPLAINED_GAP)
 def a_head_forgets_what_was_given_up_behind_it(patch: Patch) -> None:
     for module in (rewind, reconciled_head):
