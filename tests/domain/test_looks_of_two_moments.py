@@ -17,8 +17,9 @@ from tests.fakes.faults import Steps
 from wavestitch.batch.held_approval import begin_approved, preview_held
 from wavestitch.batch.held_decision import carry_out
 from wavestitch.batch.held_waveforms import Selection
-from wavestitch.batch.rewind import Rewind, Target, plan_rewind
-from wavestitch.contracts.errors import DataLost, Refused, Terminal
+from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
+from wavestitch.batch.undo import committed_stages, plan_undo
+from wavestitch.contracts.errors import DataLost, Refused, Terminal, Transient
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.quantities import Offset, Partition
@@ -113,3 +114,28 @@ def test_a_pick_of_two_is_done_whole_or_not_at_all_where_the_other_copy_of_one_i
         ends.append(type(steps.error))
     assert {Refused, Terminal} <= set(ends)
     assert len(ends) > 20
+
+
+def test_what_was_of_another_topic_is_undone_on_none_that_is_made_in_its_place_meanwhile() -> None:
+    def made() -> tuple[World, Any]:
+        world = World()
+        world.send("a", 0, ONE, count=1)
+        world.ingest()
+        bench, edges = world.bench, FakeEdges(world.bench, world.stream, world.now_ms, Carrying())
+        plan_id = bench.tables.snapshots[-1].plan_id
+        return world, partial(plan_undo, edges, committed_stages(edges, plan_id), who="ops", why="back")
+
+    ends = []
+    for world, steps in stopped_before_each(made):
+        bench = world.bench
+        bench.log.recreate(1)
+        world.send("b", 0, ONE, count=1)
+        anew = plan_rewind(
+            world.stream, Target("new-topic"), log=bench.log, tables=bench.tables, who="ops", why="it is another one"
+        )
+        apply_rewind(world.stream, anew, accept_skip=True, log=bench.log, tables=bench.tables)
+        world.ingest()
+        steps.finish()
+        ends.append(steps.error)
+        assert isinstance(steps.error, Refused | Transient)
+    assert len(ends) > 5

@@ -137,12 +137,7 @@ def plan_undo(
 
 def _plan_back(edges: Edges, found: RewindTo, *, who: str, why: str) -> Rewind:
     stream, head = edges.stream, edges.tables.head()
-    if head is not None and head.topic_id != found.topic_id:
-        raise Refused(
-            f"stream {stream.name}: this was of topic {found.topic_id}, and the stream reads {head.topic_id} now, "
-            f"where its offsets mean nothing: it cannot be undone. `wavestitch rewind {stream.name} --to …` "
-            "goes to a time, an offset or `earliest` of the topic as it is"
-        )
+    _refuse_other_topic(stream.name, found, head)
     topic = edges.log.topic(stream.topic)
     refuse_unseen(stream.name, topic, head)
     ends = edges.log.ends(topic.name, topic.partitions)
@@ -156,7 +151,18 @@ def _plan_back(edges: Edges, found: RewindTo, *, who: str, why: str) -> Rewind:
             f"{back if places else 'Nothing is left to go back to'}"
         )
     target = Target(offsets=dict(found.offsets))
-    return plan_rewind(stream, target, log=edges.log, tables=edges.tables, who=who, why=why)
+    rewind = plan_rewind(stream, target, log=edges.log, tables=edges.tables, who=who, why=why)
+    _refuse_other_topic(stream.name, found, rewind.base)  # somebody may have come in between
+    return rewind
+
+
+def _refuse_other_topic(name: str, found: RewindTo, head: Head | None) -> None:
+    if head is not None and head.topic_id != found.topic_id:
+        raise Refused(
+            f"stream {name}: this was of topic {found.topic_id}, and the stream reads {head.topic_id} now, where its "
+            f"offsets mean nothing: it cannot be undone. `wavestitch rewind {name} --to …` goes to a time, an offset "
+            "or `earliest` of the topic as it is"
+        )
 
 
 def _plan_opposite(edges: Edges, found: DecideOn, *, who: str, why: str) -> HeldPreview:

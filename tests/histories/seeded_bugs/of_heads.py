@@ -12,7 +12,6 @@ from wavestitch.batch import (
     begin_planning,
     closed_gate,
     commit_offsets,
-    cut_log,
     history,
     publish,
     reassemble,
@@ -233,8 +232,3 @@ def a_tag_is_believed_however_far_beyond_the_head_it_is(patch: Patch) -> None:
 @shows(Kind.LOST, act="a_catalog_is_set_back_beside_maintenance")
 def maintenance_takes_any_catalog_for_the_one_that_its_files_belong_to(patch: Patch) -> None:
     patch.setattr(doubts, "find_disagreement", lambda *_, **__: None)
-
-
-@shows(Kind.LOST, since=21936, swarm=True)
-def what_was_written_behind_a_cut_while_a_rewind_was_worked_out_proves_the_log_of_before(patch: Patch) -> None:
-    patch.setattr(cut_log, "_is_later", lambda *_: False)

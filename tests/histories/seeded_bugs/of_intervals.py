@@ -77,6 +77,7 @@ def whose_the_catalog_is_is_asked_by_who_plans_and_not_before_the_commit(patch: 
 @shows(Kind.LOST, since=970, act="another_catalog_beside")
 def a_history_beside_another_table_is_believed(patch: Patch) -> None:
     """What it says to be finished is in no table any more."""
+    patch.setattr(fake_tables, "rows_of", lambda _, rows: list(rows))
     patch.setattr(history, "rows_behind", lambda _, rows: list(rows))
 
 

@@ -110,6 +110,11 @@ def undo_of_a_decision_is_about_all_that_is_held_of_its_waveforms(patch: Patch) 
     patch.setattr(undo, "not_undone_by", lambda *_, **__: [])
 
 
+@shows(Kind.STALE_WRITER, since=33635, swarm=True)
+def undo_of_a_batch_goes_on_on_the_topic_that_is_there_by_then(patch: Patch) -> None:
+    patch.setattr(undo, "_refuse_other_topic", lambda *_: None)
+
+
 @shows(Kind.STALE_WRITER, act="published_while_its_undo_is_worked_out")
 def undo_of_a_decision_leaves_out_what_was_published_while_it_was_worked_out(patch: Patch) -> None:
     patch.setattr(undo, "_refuse_less", lambda *_: None)

@@ -55,6 +55,6 @@ def rows_that_are_missing_are_counted_in_all_and_not_by_batch(patch: Patch) -> N
     patch.setattr(rebuilt_head, "missing_published", wrong)
 
 
-@shows(Kind.UNEXPLAINED_GAP, since=157616, swarm=True)
+@shows(Kind.UNEXPLAINED_GAP, act="set_back_under_a_batch_and_expired")
 def a_tag_is_believed_though_its_number_is_of_another_head_by_now(patch: Patch) -> None:
     patch.setattr(rebuilt_head, "_denied", lambda *_: "")
