@@ -75,7 +75,7 @@ def _make(folder: Path, bootstrap: str, streams: int, batches: int, waveforms: i
 
     from wavestitch.batch.deployment import Deployment  # noqa: PLC0415
     from wavestitch.contracts.position import Head, HeadKind, Position  # noqa: PLC0415
-    from wavestitch.contracts.quantities import FIRST_GENERATION, Offset, Partition  # noqa: PLC0415
+    from wavestitch.contracts.quantities import Generation, Offset, Partition  # noqa: PLC0415
 
     initdb()
     rows = waveforms // streams
@@ -87,7 +87,7 @@ def _make(folder: Path, bootstrap: str, streams: int, batches: int, waveforms: i
         (folder / "streams" / f"{name}.yaml").write_text(f"topic: {name}\ngroup: {name}\n")
         tables = Deployment().tables(name)
         positions = {Partition(p): Position(Offset(1_000_000)) for p in range(8)}
-        tables.commit(None, Head(1, FIRST_GENERATION, HeadKind.FIRST, topic_id="t", positions=positions), [])
+        tables.commit(None, Head(1, Generation(1), HeadKind.FIRST, topic_id="t", positions=positions), [])
         lengthen(folder, name, tables, batches // streams, batches // streams)
         path = tables.data_folder() / "published.parquet"
         shutil.copy(kept, path)
