@@ -18,7 +18,8 @@ class GoneRules(Rule):
     partition, from where on it was ever written anew; `put_back`: of those whose disks were; `passed`: the furthest
     position that retention has passed. `kept`: what a committed batch has read that holds all it does not publish, or
     was durable by its commit. `left`: what others have read and left, with the head and its leader epoch; `since`: when
-    it was cut off."""
+    it was cut off. `taken_for`: what was read anew by who had planned before, as of the epoch of then: partition,
+    epoch, offset (docs/guarantees.md)."""
 
     hears = (Looked,)
 
@@ -31,6 +32,7 @@ class GoneRules(Rule):
         self.kept: set[Coordinate] = set()
         self.left: dict[Coordinate, tuple[int, int]] = {}
         self.since: dict[Coordinate, int] = {}
+        self.taken_for: set[tuple[int, int, int]] = set()
         self.passed: dict[Where, int] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
@@ -60,8 +62,12 @@ class GoneRules(Rule):
                 kept = {c for c in read if event.kind == "ingest" or self.ledger.durable(c)}
                 self.kept |= kept
                 plan = self.ledger.plans.get(event.plan_id)
-                for c in read - kept if plan is not None else ():
-                    self.left[c] = event.sequence, plan.epochs.get(c[1], 0)
+                for c in read if plan is not None else ():
+                    epoch = plan.epochs.get(c[1], 0)
+                    if self.ledger.records[c].epoch > epoch:
+                        self.taken_for.add((c[1], epoch, c[2]))
+                    elif c not in kept:
+                        self.left[c] = event.sequence, epoch
             case HistoryLost():
                 self.left = {c: at for c, at in self.left.items() if at[0] not in event.sequences}
             case CatalogSetBack():
@@ -110,6 +116,7 @@ class GoneRules(Rule):
             and (plan.topic_id, c[1]) not in self.put_back
             and ends.get((c[1], epoch), c[2] + 1) <= c[2]
             and c not in self.kept
+            and (c[1], epoch, c[2]) not in self.taken_for
             and not self.ledger.durable(c)
             and piece_of_interval(self.ledger, c, scope) is not None
         }

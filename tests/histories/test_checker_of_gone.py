@@ -114,6 +114,12 @@ def test_what_was_written_anew_is_owed_where_the_position_or_an_epoch_tells(
     assert silent(before=(*READ, cut, *anew, Retained(T, 0, taken))) == owed
 
 
+ANEW_AT_6 = replace(produced(6, NEW), epoch=2)
+BY_THEN = (
+    replace(planned("p4", run="run-4", kind="manual", ranges=((0, 6, 7),)), epochs={0: 1}),
+    Read("run-4", "p4", T, 0, 6, 7, (6,)),
+    replace(head(4, 6), run="run-4", kind="manual", plan_id="p4"),
+)
 LEFT = (replace(READ[0], epochs={0: 1}), *READ[1:])
 TOLD = replace(PLAN, base_sequence=3, epoch_ends=((0, 1, 6),))
 CUT_OFF = Truncated(T, 0, 6)
@@ -123,6 +129,8 @@ CUT_OFF = Truncated(T, 0, 6)
     ("before", "between", "plan", "owed"),
     [
         ((*LEFT, CUT_OFF), (), TOLD, {6}),
+        ((*LEFT, CUT_OFF, ANEW_AT_6, *BY_THEN), (), replace(TOLD, base_sequence=4), set()),
+        ((*LEFT, CUT_OFF, replace(ANEW_AT_6, epoch=1), *BY_THEN), (), replace(TOLD, base_sequence=4), {6}),
         ((*LEFT, CUT_OFF), (), replace(TOLD, epoch_ends=((0, 1, 7),)), set()),
         ((*LEFT, CUT_OFF), (), replace(TOLD, epoch_ends=((0, 2, 6),)), set()),
         ((*LEFT, CUT_OFF), (), replace(TOLD, scope=LATER), set()),
@@ -135,7 +143,14 @@ CUT_OFF = Truncated(T, 0, 6)
         ((*LEFT, CatalogSetBack(2), CUT_OFF), (), replace(TOLD, base_sequence=2), set()),
     ],
     ids=[
-        *("left by a batch", "its epoch ends later", "another epoch ended there", "of another interval"),
+        *(
+            "left by a batch",
+            "read anew under the epoch of then",
+            "in that very epoch",
+            "its epoch ends later",
+            "another epoch ended there",
+            "of another interval",
+        ),
         *("a disk put back", "cut off after the look", "read by a batch that died", "read by an ingest"),
         *("its row is lost", "another row is lost", "its head is gone"),
     ],
