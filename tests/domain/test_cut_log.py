@@ -18,7 +18,6 @@ from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, FakeEdges, run_batch
 from tests.fakes.fake_log import FakeLog
 from tests.fakes.way_out import GoTo, Take, way_out, ways_out
-from wavestitch.batch.cut_log import find_cuts, with_last_batches
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.undo import committed_stages, plan_undo
@@ -395,19 +394,3 @@ def test_where_nothing_else_is_known_the_log_is_asked_only_where_its_leader_chan
         produce(bench, name)
         ingest(bench)
     assert asked == [{0: 0, 1: 0}]
-
-
-@pytest.mark.parametrize("elected", [False, True])
-def test_what_is_written_behind_a_cut_after_the_ends_were_looked_at_proves_nothing_of_a_position(elected: bool) -> None:
-    """It is of a later leader epoch than the position, which the next plan asks for then."""
-    bench = Bench(FakeLog("waves", 1))
-    produce(bench, "abcde")
-    ends = bench.log.ends("waves", [Partition(0)])
-    if elected:
-        bench.log.truncate(Partition(0), Offset(2))
-        produce(bench, "fgh")
-    stood = {Partition(0): Position(Offset(4), leader_epoch=ends[Partition(0)].leader_epoch)}
-    found = with_last_batches("waves", stood, ends, bench.log)[Partition(0)]
-    assert (found.last_batch is None) is elected
-    now = bench.log.ends("waves", [Partition(0)])
-    assert find_cuts("waves", {Partition(0): found}, now, bench.log) == ({Partition(0): 2} if elected else {})

@@ -7,6 +7,8 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+import pytest
+
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.domain import backfill_rig as rig
@@ -14,6 +16,7 @@ from tests.domain.held_world import ONE, OTHER, TWO, World
 from tests.fakes.batch import Bench, Carrying, FakeEdges
 from tests.fakes.fake_log import FakeLog
 from tests.fakes.faults import Steps
+from wavestitch.batch.cut_log import find_cuts, with_last_batches
 from wavestitch.batch.held_approval import begin_approved, preview_held
 from wavestitch.batch.held_decision import carry_out
 from wavestitch.batch.held_waveforms import Selection
@@ -22,6 +25,7 @@ from wavestitch.batch.undo import committed_stages, plan_undo
 from wavestitch.contracts.errors import DataLost, Refused, Terminal, Transient
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.position import Position
 from wavestitch.contracts.quantities import Offset, Partition
 
 SECOND_NS = 10**9
@@ -139,3 +143,49 @@ def test_what_was_of_another_topic_is_undone_on_none_that_is_made_in_its_place_m
         ends.append(steps.error)
         assert isinstance(steps.error, Refused | Transient)
     assert len(ends) > 5
+
+
+@pytest.mark.parametrize("elected", [False, True])
+def test_what_is_written_behind_a_cut_after_the_ends_were_looked_at_proves_nothing_of_a_position(elected: bool) -> None:
+    """It is of a later leader epoch than the position, which the next plan asks for then."""
+    bench = Bench(FakeLog("waves", 1))
+    for name in "abcde":
+        rig.send(bench, name, day=1)
+    ends = bench.log.ends("waves", [Partition(0)])
+    if elected:
+        bench.log.truncate(Partition(0), Offset(2))
+        for name in "fgh":
+            rig.send(bench, name, day=1)
+    stood = {Partition(0): Position(Offset(4), leader_epoch=ends[Partition(0)].leader_epoch)}
+    found = with_last_batches("waves", stood, ends, bench.log)[Partition(0)]
+    assert (found.last_batch is None) is elected
+    now = bench.log.ends("waves", [Partition(0)])
+    assert find_cuts("waves", {Partition(0): found}, now, bench.log) == ({Partition(0): 2} if elected else {})
+
+
+def test_a_decision_is_undone_whole_or_not_at_all_where_a_part_of_it_is_published_meanwhile() -> None:
+    def made() -> tuple[World, Any]:
+        world = World()
+        for one in ("v", "w"):
+            world.send(one, 0, ONE)
+        world.ingest()
+        world.decide(HeldAction.DISCARD, "v", "w")
+        world.decide(HeldAction.RESTORE, "v", "w")
+        edges = FakeEdges(world.bench, world.stream, world.now_ms + 1, Carrying())
+        plan_id = world.bench.tables.snapshots[-1].plan_id
+        return world, lambda: plan_undo(edges, committed_stages(edges, plan_id), who="ops", why="back")
+
+    ends = []
+    for world, steps in stopped_before_each(made):
+        world.send("w", 1, TWO, count=2)
+        world.ingest()
+        steps.finish()
+        assert isinstance(steps.error, Refused | None)
+        if steps.error is None:
+            edges = FakeEdges(world.bench, world.stream, world.now_ms + 1, Carrying())
+            with pytest.raises(Terminal, match="changed since this discard was planned; nothing was published"):
+                carry_out(edges, steps.result.plan)
+        world.check()
+        assert world.held() == {"v": {"open"}}
+        ends.append(steps.error is None)
+    assert set(ends) == {False, True}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from itertools import count
 
 import pytest
 
@@ -149,31 +148,6 @@ class TestADecision:
         with pytest.raises(Terminal, match=f"changed since this {action.value} was planned; nothing was published"):
             carry_out(edges_of(world), found.plan)
         assert states(world) == was
-
-    def test_one_is_undone_whole_or_not_at_all_whenever_a_part_of_it_is_published_meanwhile(self) -> None:
-        """Before each of its looks in turn."""
-        ends = []
-        for looks in count():
-            world = World()
-            for one in ("v", "w"):
-                world.send(one, 0, ONE)
-            world.ingest()
-            world.decide(HeldAction.DISCARD, "v", "w")
-            world.decide(HeldAction.RESTORE, "v", "w")
-            undo = Steps(partial(preview, world, newest(world).plan_id))
-            if not all(undo.advance() for _ in range(looks)):
-                break
-            world.send("w", 1, TWO, count=2)
-            world.ingest()
-            undo.finish()
-            assert isinstance(undo.error, Refused | None)
-            if undo.error is None:
-                with pytest.raises(Terminal, match="changed since this discard was planned; nothing was published"):
-                    do(world, undo.result)
-            assert world.held() == {"v": {"open"}}
-            ends.append(undo.error is None)
-        assert len(ends) > 3
-        assert set(ends) == {False, True}
 
     def test_one_about_whole_waveforms_is_undone_and_so_is_that(self, world: World) -> None:
         world.send("v", 0, ONE)
