@@ -35,7 +35,7 @@ from wavestitch.contracts.stop_rule import Why
 from wavestitch.contracts.way_past import past_bad_place
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.inflate import Inflated, Uninflatable, inflated, inflated_whole, work_of
-from wavestitch.kafka.raw_batches import RawBatch, head_of
+from wavestitch.kafka.raw_batches import RawBatch, epoch_of, head_of
 from wavestitch.kafka.raw_log import Diverged, Fetched, OutOfRange, RawLog
 
 TakeColumns = Callable[[RecordColumns, int], int]
@@ -79,7 +79,7 @@ def scan_batches(
                     raise ScanFailed(Why.IDLE, delivery.reached, None)
                 continue  # the broker itself waits before it sends nothing
             last = got.batches[-1]
-            epoch = epoch_of(last)
+            epoch = epoch_of(last)  # a log that was cut off below what was read so far says no more
             if last.end < slice_.end:
                 raw.ask_ahead(slice_.partition, last.end, most_bytes=_FETCH_BYTES, last_epoch=epoch)
             hand_over(got, delivery, silence, where=where)
@@ -103,11 +103,6 @@ def hand_over(got: Fetched, delivery: Delivery, silence: Silence, *, where: str)
             silence.pass_over(batch)
     if delivery.flush():
         silence.wait_anew()
-
-
-def epoch_of(batch: RawBatch) -> LeaderEpoch | None:
-    """What the next fetch is held against: a log that was cut off below what was read so far says no more."""
-    return LeaderEpoch(batch.leader_epoch) if batch.leader_epoch >= 0 else None
 
 
 def _fetch(raw: RawLog, slice_: OffsetRange, offset: Offset, epoch: LeaderEpoch | None) -> Fetched:

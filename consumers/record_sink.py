@@ -21,7 +21,7 @@ from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding
-from wavestitch.contracts.quantities import Offset, Partition
+from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.contracts.raw_headers import header_bytes
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.record_columns import RecordColumns
@@ -86,9 +86,9 @@ class RecordSink:
         self._meta = ""
 
     @property
-    def epoch(self) -> int | None:
-        """Leader epoch of the last record."""
-        return self._epoch
+    def epoch(self) -> LeaderEpoch | None:
+        """Leader epoch of the last record; None where there is none, or the broker gives none."""
+        return LeaderEpoch(self._epoch) if self._epoch is not None and self._epoch >= 0 else None
 
     def land_columns(self, records: RecordColumns, epoch: int) -> int:
         """Land these records, the last of which has this leader epoch; returns the bytes of their values."""

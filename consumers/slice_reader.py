@@ -17,7 +17,7 @@ from consumers.range_scan import OnBatch, ScanFailed, Source, scan_range
 from consumers.record_sink import NeedsCare, RecordSink, StoredRun
 from wavestitch.contracts.chunk_proof import NO_PROOF, ChunkProof
 from wavestitch.contracts.errors import DataLost
-from wavestitch.contracts.holes import Hole, Interval, prove_holes
+from wavestitch.contracts.holes import Interval, Proven, prove_holes
 from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log
@@ -83,8 +83,9 @@ def read_slice(
                 raise NeedsCare(why) from failed
             raise explain_failure(log, source, slice_, failed) from failed
         check_topic(log, source)
-        _check_epoch(source, slice_, seen=sink.epoch, newest=newest_epoch)
-        return writer.finish(proven)
+        epoch = newest_of(sink.epoch, proven.leader_epoch)
+        check_epoch(source, slice_, seen=epoch, newest=newest_epoch)
+        return writer.finish(proven.holes, epoch)
 
 
 def _why_care(failed: ScanFailed, log: Log, source: Source, slice_: OffsetRange) -> str | None:
@@ -110,10 +111,10 @@ def _scan_of(
     return partial(scan_batches, take_columns=sink.land_columns, on_work=on_work)
 
 
-def _prove(holes: Sequence[Interval], *, settings: KafkaSettings, source: Source, slice_: OffsetRange) -> list[Hole]:
+def _prove(holes: Sequence[Interval], *, settings: KafkaSettings, source: Source, slice_: OffsetRange) -> Proven:
     """The holes and why each is one, from the broker's own record batches."""
     if not holes:
-        return []
+        return Proven([], None)
     from wavestitch.kafka.raw_log import OutOfRange, RawLog  # noqa: PLC0415 - most slices have no holes
 
     with RawLog(settings, source.topic, deadline=source.idle_seconds) as raw:
@@ -131,10 +132,15 @@ def _prove(holes: Sequence[Interval], *, settings: KafkaSettings, source: Source
             raise ScanFailed(Why.LOG_ERROR, gone.offset, KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)) from gone
 
 
-def _check_epoch(source: Source, slice_: OffsetRange, *, seen: int | None, newest: LeaderEpoch | None) -> None:
+def newest_of(*epochs: LeaderEpoch | None) -> LeaderEpoch | None:
+    return max((e for e in epochs if e is not None), default=None)
+
+
+def check_epoch(source: Source, slice_: OffsetRange, *, seen: LeaderEpoch | None, newest: LeaderEpoch | None) -> None:
+    """`seen`: the newest in which something lay there. Raises `DataLost` where that is later than the plan's."""
     if seen is not None and newest is not None and seen > newest:
         raise DataLost(
-            f"topic {source.topic} {slice_}: a record has leader epoch {seen}, the plan was made in epoch {newest}: "
+            f"topic {source.topic} {slice_}: the newest has leader epoch {seen}, the plan was made in epoch {newest}: "
             "the log was cut off after the plan and written anew (an unclean leader election?). Look at the brokers, "
             "then plan again",
             topic=source.topic,

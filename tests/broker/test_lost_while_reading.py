@@ -73,9 +73,23 @@ def test_records_of_a_later_leader_epoch_than_the_plan_are_not_those_that_were_p
     rig.sender(topic).send(10)
     epoch = rig.log.ends(topic, [Partition(0)])[Partition(0)].leader_epoch
     assert epoch is not None
-    rig.read(rig.plan(topic, [[(0, 0, 10)]], epochs=epoch))
+    for careful in (False, True):
+        rig.read(rig.plan(topic, [[(0, 0, 10)]], epochs=epoch), careful=careful)
+        assert rig.epochs == [epoch]
+        with pytest.raises(DataLost, match=f"leader epoch {epoch}, the plan was made in epoch {epoch - 1}"):
+            rig.read(rig.plan(topic, [[(0, 0, 10)]], epochs=epoch - 1), careful=careful)
+
+
+def test_nor_is_what_was_aborted_in_a_later_leader_epoch(rig: Rig, topic_factory: Any) -> None:
+    topic = topic_factory()
+    rig.sender(topic, transactional=True).abort(4)
+    assert rig.settled_end(topic) == 5
+    epoch = rig.log.ends(topic, [Partition(0)])[Partition(0)].leader_epoch
+    assert epoch is not None
+    assert rig.read(rig.plan(topic, [[(0, 0, 4)]], epochs=epoch)) == []
+    assert rig.epochs == [epoch]
     with pytest.raises(DataLost, match=f"leader epoch {epoch}, the plan was made in epoch {epoch - 1}"):
-        rig.read(rig.plan(topic, [[(0, 0, 10)]], epochs=epoch - 1))
+        rig.read(rig.plan(topic, [[(0, 0, 4)]], epochs=epoch - 1))
 
 
 def test_a_missing_topic_is_refused(rig: Rig, topic_factory: Any) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from tests.builders.ranges import span
+from tests.builders.sending import send_chunk
 from tests.domain.backfill_rig import (
     ARCHIVE,
     START_MS,
@@ -21,6 +23,7 @@ from tests.domain.backfill_rig import (
 )
 from tests.fakes.batch import Bench, Carrying, carry_through, run_batch
 from tests.fakes.fake_log import FakeLog
+from tests.fakes.kept_partition import Visibility
 from tests.fakes.way_out import way_out
 from wavestitch.batch.backfill import step_plan_backfill
 from wavestitch.batch.plan import PlanRequest
@@ -317,12 +320,21 @@ def test_what_an_ingest_published_in_a_later_epoch_than_the_backfill_that_noted_
     assert backfill(bench, ARCHIVE, days(1, 2)).lost == ()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a row keeps the leader epoch in which a batch was planned: what that reads of it in a later one, after the "
-    "log was cut off there ahead of the position, counts as what lay there before, and as held where it published it",
-)
-def test_what_was_left_and_cut_off_is_named_where_a_batch_planned_before_reads_what_came_in_its_place() -> None:
+def send_in_place(bench: Bench, day: int) -> list[str]:
+    send(bench, "new", day=day)
+    return ["new"]
+
+
+def abort_in_place(bench: Bench, day: int) -> list[str]:
+    send_chunk(bench.log, "aborted", 0, at_ms=START_MS, seen=Visibility.ABORTED)
+    bench.log.mark(Partition(0), Visibility.ABORTED, START_MS)
+    return []
+
+
+@pytest.mark.parametrize("put_in_place", [send_in_place, abort_in_place])
+def test_what_was_left_and_cut_off_is_named_where_a_batch_planned_before_reads_what_came_in_its_place(
+    put_in_place: Callable[[Bench, int], list[str]],
+) -> None:
     bench = Bench(FakeLog("waves", 1))
     send(bench, "first", day=9)
     ingest(bench)
@@ -331,8 +343,25 @@ def test_what_was_left_and_cut_off_is_named_where_a_batch_planned_before_reads_w
     asked = step_plan_backfill(edges(bench, ARCHIVE), days(5, 6))
     backfill(bench, ARCHIVE, days(1, 2))
     bench.log.truncate(Partition(0), Offset(1))
-    send(bench, "new", day=5)
+    there = put_in_place(bench, 5)
     for plan_id in asked.plans:
         carry_through(bench, bench.plans[plan_id], Carrying())
+    assert published(bench) == ["first", *there]
+    with pytest.raises(DataLost, match=r"partition 0 \[1, 2\) of waves are gone"):
+        backfill(bench, ARCHIVE, days(1, 2))
+
+
+def test_what_a_batch_planned_before_reads_and_leaves_of_a_later_epoch_is_read_again() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    send(bench, "first", day=9)
+    ingest(bench)
+    send(bench, "old", day=5, chunks=2)
+    bench.log.truncate(Partition(0), Offset(2))
+    asked = step_plan_backfill(edges(bench, ARCHIVE), days(5, 6))
+    bench.log.truncate(Partition(0), Offset(1))
+    send(bench, "new", day=1)
+    for plan_id in asked.plans:
+        carry_through(bench, bench.plans[plan_id], Carrying())
+    assert published(bench) == ["first"]
+    backfill(bench, ARCHIVE, days(1, 2))
     assert published(bench) == ["first", "new"]
-    assert backfill(bench, ARCHIVE, days(1, 2)).lost == (span(0, 1, 2),)

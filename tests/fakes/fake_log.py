@@ -178,7 +178,11 @@ class FakeLog(Edge):
         while offset < end and len(batches) < most:
             if at.seen[offset] is not Visibility.GONE:
                 producer, control = at.heads[offset]
-                batches.append(RecordBatch(offset, Offset(offset + 1), producer, producer >= 0, control))
+                batches.append(
+                    RecordBatch(
+                        offset, Offset(offset + 1), producer, producer >= 0, control, (), LeaderEpoch(at.epochs[offset])
+                    )
+                )
             offset = Offset(offset + 1)
         reached = {at.heads[o][0] for o in range(start, offset) if at.seen[o] is Visibility.ABORTED}
         return RawFetch(batches, [AbortedTransaction(producer, at.begins[producer]) for producer in reached])
@@ -188,9 +192,12 @@ class FakeLog(Edge):
         at = self.partitions.get(partition)
         return at is not None and at.end_of_epoch(epoch) < start
 
-    def epoch_at(self, record: Record) -> int:
-        at = self.partitions.get(record.partition)
-        return at.epochs[record.offset] if at is not None and record.offset < at.end else 0
+    def epoch_of(self, record: Record) -> LeaderEpoch:
+        """In which it was written, whatever lies there today."""
+        at = next(at for topic_id, p, at in self.ever if (topic_id, p) == (record.topic_id, record.partition))
+        if record.offset < at.end and at.records[record.offset] is record:
+            return LeaderEpoch(at.epochs[record.offset])
+        return next(LeaderEpoch(written) for r, _, written, _ in at.cut_off if r is record)
 
     def jump(self, partition: Partition, start: Offset) -> Offset:
         """Where a reader goes on that jumps at `start`: once a place, so that a second reading sees what is there."""

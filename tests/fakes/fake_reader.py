@@ -48,8 +48,8 @@ def read_slice(
     *,
     start_epoch: LeaderEpoch | None = None,
     newest_epoch: LeaderEpoch | None = None,
-) -> tuple[list[Record], list[Hole]]:
-    """The records of a slice and its proven holes; as `consumers.slice_reader.read_slice`, less the landing."""
+) -> tuple[list[Record], list[Hole], LeaderEpoch | None]:
+    """The records of a slice, its proven holes and its newest leader epoch; as the product's, less the landing."""
     _LOGS[log.settings.bootstrap] = log
     found: list[Record] = []
     try:
@@ -66,8 +66,9 @@ def read_slice(
     except ScanFailed as failed:
         raise explain_failure(log, source, slice_, failed) from failed
     check_topic(log, source)
-    slice_reader._check_epoch(source, slice_, seen=log.epoch_at(found[-1]) if found else None, newest=newest_epoch)
-    return found, proven
+    epoch = slice_reader.newest_of(log.epoch_of(found[-1]) if found else None, proven.leader_epoch)
+    slice_reader.check_epoch(source, slice_, seen=epoch, newest=newest_epoch)
+    return found, proven.holes, epoch
 
 
 def _fetch_raw(log: FakeLog, partition: Partition, offset: Offset, most_bytes: int) -> RawFetch:

@@ -115,7 +115,7 @@ def land(
 
 
 def _land_slice(log: FakeLog, plan: Plan, wanted: OffsetRange, folder: Path, proof: ChunkProof) -> LandedSlice:
-    records, holes = read_slice(log, source_of(plan), wanted)
+    records, holes, _ = read_slice(log, source_of(plan), wanted)
     with LandingWriter(folder, wanted) as writer:
         sink = RecordSink(writer, proof, lambda _: None, careful=True, partition=wanted.partition)
         for r in records:

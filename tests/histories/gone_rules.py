@@ -4,9 +4,22 @@ read it held nothing, and it was cut off since.
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Committed, Coordinate, Event, Looked, Planned, Retained, Started, Truncated, Where
+from tests.histories.events import (
+    Committed,
+    Coordinate,
+    Event,
+    Looked,
+    Planned,
+    Read,
+    Retained,
+    Started,
+    Truncated,
+    Where,
+)
 from tests.histories.interval_events import Backfilled
 from tests.histories.interval_rules import piece_of_interval
 from tests.histories.table_events import CatalogSetBack, HistoryLost
@@ -18,8 +31,8 @@ class GoneRules(Rule):
     partition, from where on it was ever written anew; `put_back`: of those whose disks were; `passed`: the furthest
     position that retention has passed. `kept`: what a committed batch has read that holds all it does not publish, or
     was durable by its commit. `left`: what others have read and left, with the head and its leader epoch; `since`: when
-    it was cut off. `taken_for`: what was read anew by who had planned before, as of the epoch of then: partition,
-    epoch, offset (docs/guarantees.md)."""
+    it was cut off. `unnoted`: by plan, what was read in a slice that holds something of a later leader epoch than it
+    was planned in (docs/guarantees.md)."""
 
     hears = (Looked,)
 
@@ -32,7 +45,7 @@ class GoneRules(Rule):
         self.kept: set[Coordinate] = set()
         self.left: dict[Coordinate, tuple[int, int]] = {}
         self.since: dict[Coordinate, int] = {}
-        self.taken_for: set[tuple[int, int, int]] = set()
+        self.unnoted: dict[str, set[Coordinate]] = defaultdict(set)
         self.passed: dict[Where, int] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
@@ -56,18 +69,20 @@ class GoneRules(Rule):
                 self.kept = {moved.get(c, c) for c in self.kept}
                 self.left = {moved.get(c, c): at for c, at in self.left.items()}
                 self.since |= dict.fromkeys(moved.values(), self.case.at)
+            case Read():
+                slice_ = {(event.topic_id, event.partition, o) for o in range(event.start, event.end)}
+                plan = self.ledger.plans.get(event.plan_id)
+                there = [self.ledger.records[c].epoch for c in slice_ & self.ledger.records.keys()]
+                if plan is not None and max(there, default=0) > plan.epochs.get(event.partition, 0):
+                    self.unnoted[event.plan_id] |= slice_
             case Committed(kind="ingest" | "backfill" | "manual"):
                 read = self.ledger.reads.get(event.plan_id, set())
                 # What others have read and left is nobody's.
                 kept = {c for c in read if event.kind == "ingest" or self.ledger.durable(c)}
                 self.kept |= kept
                 plan = self.ledger.plans.get(event.plan_id)
-                for c in read if plan is not None else ():
-                    epoch = plan.epochs.get(c[1], 0)
-                    if self.ledger.records[c].epoch > epoch:
-                        self.taken_for.add((c[1], epoch, c[2]))
-                    elif c not in kept:
-                        self.left[c] = event.sequence, epoch
+                for c in read - kept - self.unnoted[event.plan_id] if plan is not None else ():
+                    self.left[c] = event.sequence, plan.epochs.get(c[1], 0)
             case HistoryLost():
                 self.left = {c: at for c, at in self.left.items() if at[0] not in event.sequences}
             case CatalogSetBack():
@@ -116,7 +131,6 @@ class GoneRules(Rule):
             and (plan.topic_id, c[1]) not in self.put_back
             and ends.get((c[1], epoch), c[2] + 1) <= c[2]
             and c not in self.kept
-            and (c[1], epoch, c[2]) not in self.taken_for
             and not self.ledger.durable(c)
             and piece_of_interval(self.ledger, c, scope) is not None
         }

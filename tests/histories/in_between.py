@@ -1,12 +1,14 @@
-"""What befalls a catalog in the midst of what somebody does, on purpose. Judges nothing."""
+"""What befalls a catalog, or a log, in the midst of what somebody does, on purpose. Judges nothing."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from tests.histories.left_unread import LeftUnread
+from tests.histories.backfilling import DEADLINE
+from tests.histories.left_unread import FAR, LeftUnread
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target
+from wavestitch.contracts.plan import Scope
 
 
 class InBetween(LeftUnread):
@@ -32,3 +34,24 @@ class InBetween(LeftUnread):
         if tables.snapshots[-1].sequence == before + 1 and self.stands(p) < at.end:
             tables.expire_head()
             self.start_rewind(Target("rebuilt"), True, far=True)
+
+    def planned_and_cut_off_before_it_reads(self) -> None:
+        """A backfill plans; another one, of other times, reads that, and leaves a half of a waveform; an election cuts
+        it off. What is written anew there is of the first one's times, which reads it."""
+        if not self.is_quiet():
+            return
+        p, at = self.a_partition()
+        self.clock_ms += FAR
+        cut, first = at.end, self.clock_ms
+        self.clock_ms += FAR
+        then = self.clock_ms
+        self.send(self.new_waveform(2)[0], p)
+        scope = Scope(first * 10**6, (first + 1) * 10**6)
+        run = self.launch("backfill chain", partial(self.chained, self.stream, scope), deadline=DEADLINE, now=0)
+        self.to_its_plan(run)
+        self.backfilled()
+        self.clock_ms = first
+        self.written_anew(p, cut=cut, until=cut + 1)
+        self.step(run, 1000)
+        self.clock_ms = then
+        self.backfilled()

@@ -119,7 +119,7 @@ class FakeScene(Scene):
         self.memory.append(Partition(partition), time_ms, *one)
 
     def _read(self, source: Source, slice_: OffsetRange) -> Any:
-        found, holes = read_slice(self.memory, source, slice_)
+        found, holes, _ = read_slice(self.memory, source, slice_)
         return [(r.offset, r.timestamp_ms, r.value) for r in found], holes
 
     def fresh_producer(self) -> None:

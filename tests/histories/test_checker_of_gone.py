@@ -129,7 +129,9 @@ CUT_OFF = Truncated(T, 0, 6)
     ("before", "between", "plan", "owed"),
     [
         ((*LEFT, CUT_OFF), (), TOLD, {6}),
-        ((*LEFT, CUT_OFF, ANEW_AT_6, *BY_THEN), (), replace(TOLD, base_sequence=4), set()),
+        ((*LEFT, CUT_OFF, ANEW_AT_6, *BY_THEN), (), replace(TOLD, base_sequence=4), {6}),
+        ((CUT_OFF, ANEW_AT_6, *LEFT, CUT_OFF), (), TOLD, set()),
+        ((CUT_OFF, replace(ANEW_AT_6, epoch=1), *LEFT, CUT_OFF), (), TOLD, {6}),
         ((*LEFT, CUT_OFF, replace(ANEW_AT_6, epoch=1), *BY_THEN), (), replace(TOLD, base_sequence=4), {6}),
         ((*LEFT, CUT_OFF), (), replace(TOLD, epoch_ends=((0, 1, 7),)), set()),
         ((*LEFT, CUT_OFF), (), replace(TOLD, epoch_ends=((0, 2, 6),)), set()),
@@ -145,8 +147,10 @@ CUT_OFF = Truncated(T, 0, 6)
     ids=[
         *(
             "left by a batch",
-            "read anew under the epoch of then",
-            "in that very epoch",
+            "read anew by who had planned before",
+            "left by who had planned before",
+            "and by who had planned after it",
+            "read anew in that very epoch",
             "its epoch ends later",
             "another epoch ended there",
             "of another interval",

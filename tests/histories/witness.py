@@ -90,7 +90,7 @@ class Witness:
 
     def _produced(self, record: Record, seen: str) -> None:
         at = (record.topic_id, record.partition, record.offset, record.timestamp_ms)
-        proven, epoch = is_proven(record, *self.asked), self._log.epoch_at(record)
+        proven, epoch = is_proven(record, *self.asked), self._log.epoch_of(record)
         self.history.append(Produced(*at, record.key, record.headers, record.value, seen, proven, epoch))
 
     def _stage_begun(self, stage: str) -> None:

@@ -83,7 +83,7 @@ PROOFS = {"C": Proof.COMMIT_MARKER, "X": Proof.ABORT_MARKER, "A": Proof.ABORTED}
 
 def prove(holes: Sequence[tuple[int, int]], log: Log) -> list[Hole]:
     wanted = [(Offset(a), Offset(b)) for a, b in holes]
-    return prove_holes(wanted, stream="ecg", topic="waves", slice_=SLICE, fetch=log)
+    return prove_holes(wanted, stream="ecg", topic="waves", slice_=SLICE, fetch=log).holes
 
 
 def runs(kinds: str, wanted: str, start: int, end: int) -> list[tuple[int, int, str]]:

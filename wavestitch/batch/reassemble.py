@@ -27,6 +27,7 @@ from wavestitch.contracts.decision import Evidence, decide
 from wavestitch.contracts.fates import AllStitched
 from wavestitch.contracts.held import HeldKey, bare_keys
 from wavestitch.contracts.held_mark import HeldMark
+from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Tables
@@ -47,7 +48,8 @@ TASK_BYTES = 512 << 20
 class Landed:
     """What a batch read: its landing files by number, the index of all of them, and what the receipts say.
 
-    `reading`: payload bytes and seconds per partition.
+    `reading`: payload bytes and seconds per partition. `later`: slices of which something was written in a later leader
+    epoch than they were planned in.
     """
 
     files: list[str]
@@ -57,6 +59,7 @@ class Landed:
     payload_bytes: int
     seconds: float
     reading: dict[int, tuple[int, float]] = field(default_factory=dict)
+    later: tuple[OffsetRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,13 @@ def gather_landed(plan: Plan, receipts: Sequence[Receipt], facts: Facts) -> Land
         sum(s.payload_bytes for s in slices),
         max((r.seconds for r in receipts), default=0.0),
         reading,
+        tuple(OffsetRange(s.partition, s.start, s.end) for s in slices if _is_later(plan, s)),
     )
+
+
+def _is_later(plan: Plan, landed: LandedSlice) -> bool:
+    planned = plan.ends[landed.partition].leader_epoch
+    return planned is not None and landed.leader_epoch is not None and landed.leader_epoch > planned
 
 
 def decide_whole(

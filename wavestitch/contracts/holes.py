@@ -15,7 +15,7 @@ from typing import NamedTuple
 from wavestitch.contracts.errors import DataLost, Transient
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
-from wavestitch.contracts.quantities import Offset
+from wavestitch.contracts.quantities import LeaderEpoch, Offset
 from wavestitch.contracts.record_batches import Control, FetchRaw, RecordBatch, told_apart
 from wavestitch.contracts.way_past import Interval, past_bad_place, past_retention
 
@@ -41,6 +41,13 @@ class Hole(NamedTuple):
     start: Offset
     end: Offset
     proof: Proof
+
+
+class Proven(NamedTuple):
+    """Holes, and the newest leader epoch of the batches that prove them; None where no broker gave one."""
+
+    holes: list[Hole]
+    leader_epoch: LeaderEpoch | None
 
 
 class HoleFinder:
@@ -76,7 +83,7 @@ def prove_holes(
     fetch: FetchRaw,
     kind: PlanKind = PlanKind.INGEST,
     begins: Offset | None = None,
-) -> list[Hole]:
+) -> Proven:
     """Every offset of the holes with its proof, neighbours of the same proof joined. `kind`: the plan's, which
     decides about the way past a loss; `begins`: where it does in this partition.
 
@@ -86,7 +93,10 @@ def prove_holes(
     """
     found: list[tuple[Offset, Offset, Proof | None]] = []
     skipped: list[Interval] = []
+    epochs: set[LeaderEpoch] = set()
     for start, end, batch, aborted in _covered(holes, fetch):
+        if batch is not None and batch.leader_epoch is not None:
+            epochs.add(batch.leader_epoch)
         if batch is None:
             found.append((start, end, None))
         elif (proof := _proof(batch, aborted)) is not None:
@@ -108,7 +118,7 @@ def prove_holes(
             topic=topic,
             partition=slice_.partition,
         )
-    return [Hole(a, b, proof) for a, b, proof in joined if proof is not None]
+    return Proven([Hole(a, b, proof) for a, b, proof in joined if proof is not None], max(epochs, default=None))
 
 
 def _covered(holes: Sequence[Interval], fetch: FetchRaw) -> Iterator[tuple[Offset, Offset, RecordBatch | None, bool]]:

@@ -10,10 +10,10 @@ from wavestitch.contracts.errors import BadInput, DataLost
 from wavestitch.contracts.holes import Hole
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.quantities import EpochMs, Offset, Partition
+from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partition
 from wavestitch.contracts.versioned import Versioned
 
-RECEIPT_FORMAT = 3
+RECEIPT_FORMAT = 4
 _FILE = re.compile(r"slice-p[0-9]+-[0-9]+-[0-9]+-[0-9a-f]{32}\.arrow")
 
 
@@ -22,7 +22,8 @@ class LandedSlice:
     """One slice as it lies on disk. `file` is a name in the plan's folder, None where the slice had no record.
     `digest`: XXH3-128 of it; `index_digest`: SHA-256 of all that it says of its records, that of each payload included.
     `holes`: offsets without a record, each with its proof. `seen_ms`: record time
-    of the last record. `payload_bytes`: of all records. `seconds`: what reading it took."""
+    of the last record. `payload_bytes`: of all records. `seconds`: what reading it took. `leader_epoch`: the newest in
+    which something lay there, records and what proves the holes; None where no broker gave one."""
 
     partition: Partition
     start: Offset
@@ -36,6 +37,7 @@ class LandedSlice:
     seen_ms: EpochMs | None
     holes: list[Hole]
     seconds: float = 0.0
+    leader_epoch: LeaderEpoch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def _impossible(receipt: Receipt) -> str | None:
 
 def _impossible_slice(s: LandedSlice) -> str | None:
     """What is wrong with a slice that no reader would write, or None. A file is a plain name: never a path."""
-    if min(s.partition, s.start, s.end, s.file_bytes, s.records, s.payload_bytes, s.seconds) < 0:
+    if min(s.partition, s.start, s.end, s.file_bytes, s.records, s.payload_bytes, s.seconds, s.leader_epoch or 0) < 0:
         return "a number of a slice is less than 0"
     where = OffsetRange(s.partition, s.start, s.end)
     if s.file is None:
@@ -80,7 +82,14 @@ def _impossible_slice(s: LandedSlice) -> str | None:
     return None
 
 
-RECEIPTS = Versioned(Receipt, "a receipt", "run the batch's read step again", format=RECEIPT_FORMAT, wrong=_impossible)
+RECEIPTS = Versioned(
+    Receipt,
+    "a receipt",
+    "run the batch's read step again",
+    format=RECEIPT_FORMAT,
+    upgrades={3: lambda fields: {**fields, "slices": [{**s, "leader_epoch": None} for s in fields["slices"]]}},
+    wrong=_impossible,
+)
 
 
 def check_coverage(plan: Plan, receipts: Sequence[Receipt]) -> None:

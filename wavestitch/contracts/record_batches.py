@@ -12,7 +12,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import NamedTuple, Protocol
 
-from wavestitch.contracts.quantities import Offset
+from wavestitch.contracts.quantities import LeaderEpoch, Offset
 
 
 class Control(StrEnum):
@@ -28,7 +28,8 @@ class RecordBatch:
     """The head of one record batch, which covers the offsets `[start, end)`.
 
     `missing`: those of them that have no record in it (a cleaner took it out), empty for a whole one. `producer_id`: -1
-    where the producer has none. `control`: None where it holds records.
+    where the producer has none. `control`: None where it holds records. `leader_epoch`: in which it was written; None
+    where the broker gives none.
     """
 
     start: Offset
@@ -37,6 +38,7 @@ class RecordBatch:
     transactional: bool
     control: Control | None
     missing: Collection[int] = ()
+    leader_epoch: LeaderEpoch | None = None
 
 
 class AllBut(Collection[int]):

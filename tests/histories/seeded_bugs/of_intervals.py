@@ -15,6 +15,7 @@ from wavestitch.batch import (
     links,
     located,
     read_and_kept,
+    reassemble,
     reconciled_head,
     steps,
     survey,
@@ -150,3 +151,9 @@ def what_was_noted_of_what_retention_has_passed_is_believed_in_whichever_epoch(p
 
     patch.setattr(located, "find_cuts_since", tells)
     patch.setattr(located, "known_starts", lambda rows, head, scope, _, anew: known(rows, head, scope, told, anew))
+
+
+@shows(Kind.UNEXPLAINED_GAP, act="planned_and_cut_off_before_it_reads")
+def what_came_in_place_of_what_was_planned_is_noted_as_of_then(patch: Patch) -> None:
+    """So that what an earlier backfill had left there, and was cut off, counts as held."""
+    patch.setattr(reassemble, "_is_later", lambda *_: False)
