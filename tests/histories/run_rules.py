@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from math import inf
+
+from tests.fakes.way_out import GoTo, Take, ways_out
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Advised, Committed, Ended, Event, Started
+from tests.histories.events import Advised, Committed, Ended, Event, Started, Truncated, Where
+from wavestitch.batch.rewind import Target
+from wavestitch.contracts.quantities import Partition
 
 ENDS = frozenset(
     (
@@ -15,20 +20,28 @@ ENDS = frozenset(
 
 
 class RunRules(Rule):
-    """`runs`: those under way. `said`: how each one ended. `advised`: by run, whose refusal it follows."""
+    """`runs`: those under way. `said`: how each one ended. `advised`: by run, whose refusal it follows. `exchanged`: by
+    partition, when it was last cut off; `began`: by run, when."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.runs: dict[str, Started] = {}
         self.said: dict[str, str] = {}
         self.advised: dict[str, str] = {}
+        self.exchanged: dict[Where, int] = {}
+        self.began: dict[str, int] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
             case Started():
                 self.runs[event.run] = event
+                self.began[event.run] = self.case.at
             case Ended():
                 self._ended(event)
+                if event.reason == "DataLost" and before is not None:
+                    self._goes_past(event, before)
+            case Truncated():
+                self.exchanged[event.topic_id, event.partition] = self.case.at
             case Advised():
                 self.advised[event.run] = event.of
 
@@ -48,6 +61,26 @@ class RunRules(Rule):
         elif event.reason not in ENDS:
             say(Kind.UNBOUNDED_END, f"{event.run} ({started.what}) ended by no known reason: {event.reason}")
 
+    def _goes_past(self, event: Ended, head: Committed) -> None:
+        """The way past what is gone that it names: what is there is read before that, or after it."""
+        ways = ways_out(event.text)
+        first = {int(p): int(end) for way in ways if isinstance(way, Take) for p, end in way.request.until.items()}
+        to = {p: at for way in ways if isinstance(way, GoTo) for p, at in _furthest(way.target, head).items()}
+        there = self.ledger.readable() if to else set()
+        for p, at in to.items():
+            where, start = (head.topic_id, p), max(head.positions.get(p, 0), first.get(p, 0))
+            passed = {c for c in there if c[:2] == where and start <= c[2] < at}
+            if passed and self.exchanged.get(where, -1) < self.began.get(event.run, 0):
+                what = f"{event.run} names a way past what is gone that leaves out what is there"
+                self.case.say(Kind.UNEXPLAINED_GAP, what, at=sorted(passed))
+
     def close(self) -> None:
         for run, started in self.runs.items():
             self.case.say(Kind.UNBOUNDED_END, f"{run} ({started.what}) never ended")
+
+
+def _furthest(target: Target, head: Committed) -> dict[int, float]:
+    """By partition, where it goes; what a word means that never leaves anything out is not worked out."""
+    parts = target.parts or dict.fromkeys(map(Partition, head.positions), target)
+    latest = {int(p): inf for p, part in parts.items() if part.word == "latest"}
+    return latest | {int(p): at for part in (target, *target.parts.values()) for p, at in (part.offsets or {}).items()}

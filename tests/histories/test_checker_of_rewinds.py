@@ -9,7 +9,7 @@ import pytest
 from tests.histories.anomaly import Kind
 from tests.histories.by_hand import NEW, T, a_rewind, before_quiet, head, produced
 from tests.histories.checker import analyse
-from tests.histories.events import Event, Looked, Reset, Retained, Rewound, Started
+from tests.histories.events import Ended, Event, Looked, Reset, Retained, Rewound, Started, Truncated
 from tests.histories.history import History
 
 SENT = [produced(n, NEW) for n in (6, 7, 8)]
@@ -59,3 +59,29 @@ def test_what_was_given_up_by_name_stays_named_behind_the_position(
     made = replace(head(4, to), run="run-6", kind="rewind", generation=3, skipped=skipped)
     found = analyse(History(before_quiet(*SENT, *over, Rewound("run-6", "offsets", True), made)))
     assert {o for a in found if "given up behind it" in a.what for _, _, o in a.coordinates} == forgotten
+
+
+AHEAD = "`wavestitch rewind ecg --to {} --accept-skip --apply`"
+GOOD = "Take in what is good before them with `wavestitch run ecg --partitions 0 --until 0:8`, then "
+
+
+@pytest.mark.parametrize(
+    ("said", "between", "passed"),
+    [
+        (AHEAD.format("0:7"), (Retained(T, 0, 7),), set()),
+        (AHEAD.format("0:8"), (Retained(T, 0, 7),), {7}),
+        (AHEAD.format("0:9"), (), {6, 7, 8}),
+        (GOOD + AHEAD.format("0:9"), (), {8}),
+        (GOOD + AHEAD.format("0:9"), (Truncated(T, 0, 8),), set()),
+        (AHEAD.format("0:earliest"), (), set()),
+        (AHEAD.format("latest"), (Retained(T, 0, 7),), {7, 8}),
+        (AHEAD.format("0:latest,1:earliest"), (Retained(T, 0, 7),), {7, 8}),
+        (AHEAD.format("1:9"), (), set()),
+    ],
+)
+def test_the_way_past_what_is_gone_leaves_out_nothing_that_is_there(
+    said: str, between: tuple[Event, ...], passed: set[int]
+) -> None:
+    told: list[Event] = [*SENT, Started("run-2", "ingest", 9), *between, Ended("run-2", "DataLost", 1, said)]
+    found = analyse(History(before_quiet(*told)))
+    assert {o for a in found if "leaves out" in a.what for _, _, o in a.coordinates} == passed

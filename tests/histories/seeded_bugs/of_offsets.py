@@ -8,7 +8,7 @@ from typing import Any
 from tests.fakes import batch as fake_batch
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import cut_log, plan, rebuilt_head, reconciled_head, rewind, survey
+from wavestitch.batch import backlog, cut_log, plan, rebuilt_head, reconciled_head, rewind, survey
 from wavestitch.contracts import holes
 from wavestitch.contracts.holes import Proof
 from wavestitch.contracts.position import Position
@@ -152,3 +152,27 @@ def whoever_goes_back_to_the_logs_beginning_is_told_of_no_cut(patch: Patch) -> N
         return {p: at for p, at in real(sight, target, wanted).items() if wanted[p] > at.next_offset}
 
     patch.setattr(rewind, "_passed", wrong)
+
+
+@shows(Kind.UNEXPLAINED_GAP, since=105)
+def the_way_past_retention_goes_to_the_end_of_what_was_planned(patch: Patch) -> None:
+    """Over what the log still has."""
+    real = holes.past_retention
+    patch.setattr(holes, "past_retention", lambda kind, stream, slice_, _: real(kind, stream, slice_, slice_.end))
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def the_way_past_what_retention_overtook_goes_to_the_end(patch: Patch) -> None:
+    real = backlog.named
+    patch.setattr(backlog, "named", lambda of, where, **more: real(of, where.replace("earliest", "latest"), **more))
+
+
+@shows(Kind.UNEXPLAINED_GAP)
+def the_way_past_a_bad_place_goes_to_the_end_of_what_was_planned(patch: Patch) -> None:
+    """Over what lies behind it."""
+    real = holes.past_bad_place
+
+    def wrong(kind: Any, stream: str, slice_: Any, bad: Any, begins: Any = None) -> str:
+        return real(kind, stream, slice_, [(bad[0][0], slice_.end)], begins)
+
+    patch.setattr(holes, "past_bad_place", wrong)
