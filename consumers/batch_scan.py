@@ -35,11 +35,11 @@ from wavestitch.contracts.stop_rule import Why
 from wavestitch.contracts.way_past import past_bad_place
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.kafka.inflate import Inflated, Uninflatable, inflated, inflated_whole, work_of
-from wavestitch.kafka.raw_batches import RawBatch, epoch_of, head_of
+from wavestitch.kafka.raw_batches import RawBatch, head_of
 from wavestitch.kafka.raw_log import Diverged, Fetched, OutOfRange, RawLog
 
 TakeColumns = Callable[[RecordColumns, int], int]
-"""Called with records of the range, and the leader epoch of the last; returns the bytes of their values."""
+"""Called with records of the range, and their leader epoch; returns the bytes of their values."""
 
 _MOST_KEPT = 1 << 20
 """Of an unreadable record's batch so much is kept at most."""
@@ -79,7 +79,8 @@ def scan_batches(
                     raise ScanFailed(Why.IDLE, delivery.reached, None)
                 continue  # the broker itself waits before it sends nothing
             last = got.batches[-1]
-            epoch = epoch_of(last)  # a log that was cut off below what was read so far says no more
+            # What the next fetch is held against: a log that was cut off below what was read so far says no more.
+            epoch = LeaderEpoch(last.leader_epoch) if last.leader_epoch >= 0 else None
             if last.end < slice_.end:
                 raw.ask_ahead(slice_.partition, last.end, most_bytes=_FETCH_BYTES, last_epoch=epoch)
             hand_over(got, delivery, silence, where=where)
@@ -147,7 +148,9 @@ class Delivery:
             self.flush()
             self.one_by_one(batch)
             return
-        if self.pending_bytes + len(body) > _TOGETHER_BYTES or self.pending_records + batch.records > _TOGETHER_RECORDS:
+        size, records = self.pending_bytes + len(body), self.pending_records + batch.records
+        elected = bool(self.pending) and self.pending[-1][0].leader_epoch != batch.leader_epoch
+        if elected or size > _TOGETHER_BYTES or records > _TOGETHER_RECORDS:
             self.flush()
         self.seen = max(self.seen, batch.end)
         self.pending.append((batch, in_columns(batch, body)))
@@ -183,9 +186,7 @@ class Delivery:
         if len(records):
             for start, end in _side_by_side(records):
                 self.holes.add_run(start, end)
-            newest = Offset(int(records.offsets[-1]))
-            epoch = next(batch.leader_epoch for batch, _ in reversed(batches) if batch.base_offset <= newest)
-            self.on_batch(len(records), self.take_columns(records, epoch))
+            self.on_batch(len(records), self.take_columns(records, last.leader_epoch))
         for batch, body in batches:
             self.on_work(max(work_of(len(body.body)), len(batch.body)))
         self.reached = max(self.reached, last.end)

@@ -22,8 +22,9 @@ from wavestitch.contracts.chunk_header import Chunk, Rejection
 from wavestitch.contracts.errors import Terminal, Transient
 from wavestitch.contracts.holes import Hole
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset
+from wavestitch.contracts.quantities import EpochMs, Offset
 from wavestitch.contracts.receipt import LandedSlice
+from wavestitch.contracts.written import Written
 from wavestitch.payload_store import BatchPayload
 from wavestitch.write_once import DigestingFile
 
@@ -96,7 +97,7 @@ class LandingWriter:
         self._pending.add_rejection(offset, timestamp_ms, rejection, key=key, headers=headers, value=value)
         self._count(timestamp_ms, len(value or b""))
 
-    def finish(self, holes: Sequence[Hole], leader_epoch: LeaderEpoch | None = None) -> LandedSlice:
+    def finish(self, holes: Sequence[Hole], written: Sequence[Written] = ()) -> LandedSlice:
         """Write what is pending, make the file durable and give it its name."""
         name, size, digest = self._publish() if self._records else (None, 0, "")
         return LandedSlice(
@@ -111,7 +112,7 @@ class LandingWriter:
             payload_bytes=self._payload_bytes,
             seen_ms=self._seen_ms,
             holes=list(holes),
-            leader_epoch=leader_epoch,
+            written=list(written),
         )
 
     def _count(self, timestamp_ms: int, length: int) -> None:

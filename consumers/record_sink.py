@@ -21,10 +21,11 @@ from wavestitch.contracts.chunk_header import Chunk, Rejection, parse_chunk
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.contracts.id_partitions import ANYWHERE, IdBinding
-from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.raw_headers import header_bytes
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.record_columns import RecordColumns
+from wavestitch.contracts.written import Written, epoch_of
 
 # Not `message.headers()`: for a name that is not UTF-8, the client (2.16) returns a list with a null pointer in it and
 # sets an exception, too. A plain call skips Python's check for that once the interpreter has specialised it, and the
@@ -51,7 +52,6 @@ class RecordSink:
 
     __slots__ = (
         "_careful",
-        "_epoch",
         "_ids",
         "_meta",
         "_metas",
@@ -60,6 +60,7 @@ class RecordSink:
         "_partition",
         "_proof",
         "_writer",
+        "_written",
     )
 
     def __init__(
@@ -80,18 +81,20 @@ class RecordSink:
         self._proof = proof
         self._ids = ids
         self._partition = partition
-        self._epoch: int | None = None
+        self._written: list[Written] = []
         # By hash: a text that is taken for another one is counted less, and nothing else comes of it.
         self._metas: set[int] = set()
         self._meta = ""
 
     @property
-    def epoch(self) -> LeaderEpoch | None:
-        """Leader epoch of the last record; None where there is none, or the broker gives none."""
-        return LeaderEpoch(self._epoch) if self._epoch is not None and self._epoch >= 0 else None
+    def written(self) -> list[Written]:
+        """In which leader epochs the records were."""
+        return self._written
 
     def land_columns(self, records: RecordColumns, epoch: int) -> int:
-        """Land these records, the last of which has this leader epoch; returns the bytes of their values."""
+        """Land these records, which have this leader epoch; returns the bytes of their values."""
+        if len(records):
+            self._note(Offset(int(records.offsets[0])), epoch)
         found = self._parse(records)
         together = np.zeros(len(records), np.bool_) if found is None else self._in_place(found)
         plain = together if found is None else found.plain
@@ -100,7 +103,6 @@ class RecordSink:
             if found is None or not alike or not self._landed_together(records, begin, end, found, before[begin]):
                 for row in range(begin, end):
                     self.land(message_at(records, row, epoch), Offset(int(records.offsets[row])))
-        self._epoch = epoch
         return int(np.maximum(records.values.size, 0).sum())
 
     def _parse(self, records: RecordColumns) -> FoundChunks | None:
@@ -138,7 +140,7 @@ class RecordSink:
 
     def land(self, message: Any, offset: Offset) -> int:
         """Land one record; returns the bytes of its value."""
-        self._epoch = message.leader_epoch()
+        self._note(offset, message.leader_epoch())
         if type(message) is RawMessage and message.unreadable is not None:
             return self._land_unreadable(message)
         if len(message) > MOST_RECORD_BYTES:
@@ -179,6 +181,11 @@ class RecordSink:
             self._on_stored(stored)
             self._writer.add_rejection(offset, timestamp_ms, found, key=key, headers=headers, value=value)
         return length
+
+    def _note(self, offset: Offset, given: int | None) -> None:
+        epoch = epoch_of(given)
+        if not self._written or self._written[-1].epoch != epoch:
+            self._written.append(Written(offset, epoch))
 
     def _kept_in_memory(self, found: Chunk) -> int:
         """What metadata count beside their bytes in the record: of each text once."""

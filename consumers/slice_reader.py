@@ -24,6 +24,7 @@ from wavestitch.contracts.ports import Log
 from wavestitch.contracts.quantities import LeaderEpoch
 from wavestitch.contracts.receipt import LandedSlice
 from wavestitch.contracts.stop_rule import Why
+from wavestitch.contracts.written import NO_EPOCH, Written, beside_holes
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.payload_store import BatchPayload
 
@@ -83,9 +84,9 @@ def read_slice(
                 raise NeedsCare(why) from failed
             raise explain_failure(log, source, slice_, failed) from failed
         check_topic(log, source)
-        epoch = newest_of(sink.epoch, proven.leader_epoch)
-        check_epoch(source, slice_, seen=epoch, newest=newest_epoch)
-        return writer.finish(proven.holes, epoch)
+        written = beside_holes(sink.written, proven.written, slice_.end)
+        check_epoch(source, slice_, written, newest=newest_epoch)
+        return writer.finish(proven.holes, written)
 
 
 def _why_care(failed: ScanFailed, log: Log, source: Source, slice_: OffsetRange) -> str | None:
@@ -114,7 +115,7 @@ def _scan_of(
 def _prove(holes: Sequence[Interval], *, settings: KafkaSettings, source: Source, slice_: OffsetRange) -> Proven:
     """The holes and why each is one, from the broker's own record batches."""
     if not holes:
-        return Proven([], None)
+        return Proven([], [])
     from wavestitch.kafka.raw_log import OutOfRange, RawLog  # noqa: PLC0415 - most slices have no holes
 
     with RawLog(settings, source.topic, deadline=source.idle_seconds) as raw:
@@ -132,13 +133,10 @@ def _prove(holes: Sequence[Interval], *, settings: KafkaSettings, source: Source
             raise ScanFailed(Why.LOG_ERROR, gone.offset, KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)) from gone
 
 
-def newest_of(*epochs: LeaderEpoch | None) -> LeaderEpoch | None:
-    return max((e for e in epochs if e is not None), default=None)
-
-
-def check_epoch(source: Source, slice_: OffsetRange, *, seen: LeaderEpoch | None, newest: LeaderEpoch | None) -> None:
-    """`seen`: the newest in which something lay there. Raises `DataLost` where that is later than the plan's."""
-    if seen is not None and newest is not None and seen > newest:
+def check_epoch(source: Source, slice_: OffsetRange, written: Sequence[Written], *, newest: LeaderEpoch | None) -> None:
+    """Raises `DataLost` where something of it was written in a later leader epoch than the plan's."""
+    seen = max((run.epoch for run in written), default=NO_EPOCH)
+    if newest is not None and seen > newest:
         raise DataLost(
             f"topic {source.topic} {slice_}: the newest has leader epoch {seen}, the plan was made in epoch {newest}: "
             "the log was cut off after the plan and written anew (an unclean leader election?). Look at the brokers, "

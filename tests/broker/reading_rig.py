@@ -256,7 +256,7 @@ class Rig:
             for n in range(len(plan.units))
         ]
         self.holes = [hole for r in receipts for s in r.slices for hole in s.holes]
-        self.epochs = [s.leader_epoch for r in receipts for s in r.slices]
+        self.epochs = [run.epoch for r in receipts for s in r.slices for run in s.written]
         return landed_rows(self.folder, plan, receipts)
 
     def files(self) -> list[str]:

@@ -164,7 +164,7 @@ def landed(
             )
             try:
                 holes = deliver(batches, slice_, sink, together=together)
-                return (writer.finish([]), budget.records, budget.stored, holes, sink.epoch)
+                return (writer.finish([]), budget.records, budget.stored, holes, sink.written)
             except Refused as error:
                 return (type(error), str(error), budget.records, budget.stored)
 

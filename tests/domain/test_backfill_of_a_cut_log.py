@@ -302,13 +302,6 @@ def test_of_a_backfill_that_published_a_part_the_rest_is_named_where_it_was_cut_
         backfill(bench, ARCHIVE, days(1, 2))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=DataLost,
-    reason="a row keeps the leader epoch in which a batch was planned, not those in which its records were written: "
-    "whether what an ingest read there in a later epoch was what the backfill had noted, or was written anew after a "
-    "cut in between, only the broker could have said, before the log was cut off again",
-)
 def test_what_an_ingest_published_in_a_later_epoch_than_the_backfill_that_noted_it_is_not_told_as_lost() -> None:
     bench = Bench(FakeLog("waves", 1))
     for n in range(4):
@@ -365,3 +358,34 @@ def test_what_a_batch_planned_before_reads_and_leaves_of_a_later_epoch_is_read_a
     assert published(bench) == ["first"]
     backfill(bench, ARCHIVE, days(1, 2))
     assert published(bench) == ["first", "new"]
+
+
+@pytest.mark.parametrize("taken", [3, 5])
+def test_what_was_left_and_cut_off_is_named_where_retention_has_passed_what_an_ingest_read_in_its_place(
+    taken: int,
+) -> None:
+    bench = Bench(FakeLog("waves", 1))
+    for n in range(3):
+        send(bench, f"old{n}", day=1)
+    backfill(bench, ARCHIVE, days(5, 6))
+    cut_off(bench, 1, day=9)
+    ingest(bench)
+    bench.log.retain_from(Partition(0), Offset(taken))
+    with pytest.raises(DataLost, match=r"partition 0 \[1, 3\) of waves are gone"):
+        backfill(bench, ARCHIVE, days(1, 2))
+
+
+@pytest.mark.parametrize("elections", [0, 1, 2])
+def test_what_an_ingest_read_after_elections_that_lost_nothing_is_not_named(elections: int) -> None:
+    bench = Bench(FakeLog("waves", 1))
+    for n in range(3):
+        send(bench, f"old{n}", day=1)
+    backfill(bench, ARCHIVE, days(5, 6))
+    bench.log.partitions[Partition(0)].epoch += elections
+    ingest(bench)
+    backfill(bench, ARCHIVE, days(5, 6))
+    bench.log.partitions[Partition(0)].epoch += elections
+    send(bench, "late", day=9)
+    ingest(bench)
+    bench.log.retain_from(Partition(0), Offset(4))
+    assert backfill(bench, ARCHIVE, days(1, 2)).lost == ()

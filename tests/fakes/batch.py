@@ -306,7 +306,7 @@ class FakeEdges(FakePreviews):
 
     def _land(self, plan: Plan, wanted: OffsetRange, budget: ByteBudget) -> LandedSlice:
         epochs = {"start_epoch": _start_epoch(plan, wanted), "newest_epoch": _newest_epoch(plan, wanted)}
-        records, holes, epoch = read_slice(self.bench.log, source_of(plan), wanted, **epochs)
+        records, holes, written = read_slice(self.bench.log, source_of(plan), wanted, **epochs)
         for r in records:
             budget.add(kept_bytes(r.key, r.headers, r.value))
         name = landing_name(plan.plan_id, wanted, hashlib.sha256(repr(records).encode()).hexdigest()[:16])
@@ -314,7 +314,7 @@ class FakeEdges(FakePreviews):
         self.bench.landed_records.setdefault(name, tuple(records))
         self.bench.tell("read", plan_id=plan.plan_id, wanted=wanted, records=records)
         seen_ms = records[-1].timestamp_ms if records else None
-        return LandedSlice(*wanted, name, 0, "", "", len(records), 0, EpochMs(seen_ms), holes, leader_epoch=epoch)
+        return LandedSlice(*wanted, name, 0, "", "", len(records), 0, EpochMs(seen_ms), holes, written=written)
 
     def _facts(self, landed: LandedSlice, file: int) -> ChunkTable:
         records = self.bench.landed_records[str(landed.file)]

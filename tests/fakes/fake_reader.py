@@ -26,6 +26,7 @@ from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.contracts.record_batches import RawFetch
 from wavestitch.contracts.stop_rule import Why
+from wavestitch.contracts.written import Written, beside_holes, runs_of
 from wavestitch.kafka.client_settings import Isolation, KafkaSettings
 
 _MOST = 5
@@ -48,8 +49,8 @@ def read_slice(
     *,
     start_epoch: LeaderEpoch | None = None,
     newest_epoch: LeaderEpoch | None = None,
-) -> tuple[list[Record], list[Hole], LeaderEpoch | None]:
-    """The records of a slice, its proven holes and its newest leader epoch; as the product's, less the landing."""
+) -> tuple[list[Record], list[Hole], list[Written]]:
+    """The records of a slice, its proven holes and when all of it was written; as the product's, less the landing."""
     _LOGS[log.settings.bootstrap] = log
     found: list[Record] = []
     try:
@@ -66,9 +67,10 @@ def read_slice(
     except ScanFailed as failed:
         raise explain_failure(log, source, slice_, failed) from failed
     check_topic(log, source)
-    epoch = slice_reader.newest_of(log.epoch_of(found[-1]) if found else None, proven.leader_epoch)
-    slice_reader.check_epoch(source, slice_, seen=epoch, newest=newest_epoch)
-    return found, proven.holes, epoch
+    mine = [Written(r.offset, log.epoch_of(r)) for r in found]
+    written = beside_holes(runs_of(mine), proven.written, slice_.end)
+    slice_reader.check_epoch(source, slice_, written, newest=newest_epoch)
+    return found, proven.holes, written
 
 
 def _fetch_raw(log: FakeLog, partition: Partition, offset: Offset, most_bytes: int) -> RawFetch:

@@ -4,8 +4,6 @@ read it held nothing, and it was cut off since.
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
 from tests.histories.events import (
@@ -14,7 +12,6 @@ from tests.histories.events import (
     Event,
     Looked,
     Planned,
-    Read,
     Retained,
     Started,
     Truncated,
@@ -31,8 +28,7 @@ class GoneRules(Rule):
     partition, from where on it was ever written anew; `put_back`: of those whose disks were; `passed`: the furthest
     position that retention has passed. `kept`: what a committed batch has read that holds all it does not publish, or
     was durable by its commit. `left`: what others have read and left, with the head and its leader epoch; `since`: when
-    it was cut off. `unnoted`: by plan, what was read in a slice that holds something of a later leader epoch than it
-    was planned in (docs/guarantees.md)."""
+    it was cut off."""
 
     hears = (Looked,)
 
@@ -45,7 +41,6 @@ class GoneRules(Rule):
         self.kept: set[Coordinate] = set()
         self.left: dict[Coordinate, tuple[int, int]] = {}
         self.since: dict[Coordinate, int] = {}
-        self.unnoted: dict[str, set[Coordinate]] = defaultdict(set)
         self.passed: dict[Where, int] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
@@ -69,20 +64,14 @@ class GoneRules(Rule):
                 self.kept = {moved.get(c, c) for c in self.kept}
                 self.left = {moved.get(c, c): at for c, at in self.left.items()}
                 self.since |= dict.fromkeys(moved.values(), self.case.at)
-            case Read():
-                slice_ = {(event.topic_id, event.partition, o) for o in range(event.start, event.end)}
-                plan = self.ledger.plans.get(event.plan_id)
-                there = [self.ledger.records[c].epoch for c in slice_ & self.ledger.records.keys()]
-                if plan is not None and max(there, default=0) > plan.epochs.get(event.partition, 0):
-                    self.unnoted[event.plan_id] |= slice_
             case Committed(kind="ingest" | "backfill" | "manual"):
                 read = self.ledger.reads.get(event.plan_id, set())
                 # What others have read and left is nobody's.
                 kept = {c for c in read if event.kind == "ingest" or self.ledger.durable(c)}
                 self.kept |= kept
                 plan = self.ledger.plans.get(event.plan_id)
-                for c in read - kept - self.unnoted[event.plan_id] if plan is not None else ():
-                    self.left[c] = event.sequence, plan.epochs.get(c[1], 0)
+                for c in read - kept if plan is not None else ():
+                    self.left[c] = event.sequence, max(plan.epochs.get(c[1], 0), self.ledger.records[c].epoch)
             case HistoryLost():
                 self.left = {c: at for c, at in self.left.items() if at[0] not in event.sequences}
             case CatalogSetBack():
@@ -119,7 +108,9 @@ class GoneRules(Rule):
         }
 
     def _cut_off(self, plan: Planned, scope: tuple[int, int]) -> set[Coordinate]:
-        """By where it lay: what an election cut off before it looked, as the end of its leader epoch tells."""
+        """By where it lay: what an election cut off before it looked, as the end of its leader epoch says, or retention
+        has passed whatever was written there anew."""
+        begins = self.begins[plan.run]
         ends = {(p, epoch): end for p, epoch, end in plan.epoch_ends}
         looked = self.case.known.last(plan.run, "topic")
         return {
@@ -129,7 +120,7 @@ class GoneRules(Rule):
             and self.since[c] < looked
             and self.ledger.records[c].topic_id == plan.topic_id
             and (plan.topic_id, c[1]) not in self.put_back
-            and ends.get((c[1], epoch), c[2] + 1) <= c[2]
+            and (ends.get((c[1], epoch), c[2] + 1) <= c[2] or c[2] < begins.get(c[1], 0))
             and c not in self.kept
             and not self.ledger.durable(c)
             and piece_of_interval(self.ledger, c, scope) is not None

@@ -60,8 +60,9 @@ class LeftUnread(OnPurpose):
         done = {head.plan_id for head in self.bench.tables.snapshots}
         return done.issuperset(chain.planned.plans)
 
-    def left_and_cut_off(self) -> None:
-        """The same, and an election cuts it off; what is written anew there is of another time."""
+    def left_and_cut_off(self, *, taken: bool = False) -> None:
+        """The same, and an election cuts it off; what is written anew there is of another time. `taken`: by retention,
+        after an ingest has read it."""
         if not self.is_quiet():
             return
         p, at = self.a_partition()
@@ -71,8 +72,14 @@ class LeftUnread(OnPurpose):
         self.backfilled()
         self.clock_ms += FAR
         self.written_anew(p, cut=cut, until=at.end + 1)
+        if taken:
+            self.quiet_runs()
+            self.bench.log.retain_from(Partition(p), Offset(at.end))
         self.clock_ms = then
         self.backfilled()
+
+    def left_cut_off_and_taken(self) -> None:
+        self.left_and_cut_off(taken=True)
 
     def read_in_a_later_epoch_and_put_back(self, *, taken: bool = False) -> None:
         """A backfill reads once more what an ingest has read, in the epoch after that; the disk is put back to before,

@@ -131,7 +131,7 @@ def test_a_receipt_names_its_landing_file_and_no_other(name: str) -> None:
         "digest": "0" * 32,
         "index_digest": "0" * 32,
     }
-    slice_ |= {"records": 1, "payload_bytes": 1, "seen_ms": 0, "holes": [], "seconds": 0.1, "leader_epoch": 0}
+    slice_ |= {"records": 1, "payload_bytes": 1, "seen_ms": 0, "holes": [], "seconds": 0.1, "written": []}
     receipt = {"format": RECEIPT_FORMAT, "plan_id": PLAN, "unit": 0, "slices": [slice_], "seconds": 0.1}
     with pytest.raises(BadInput, match="is not the name of its landing file"):
         receipt_from_json(json.dumps(receipt))

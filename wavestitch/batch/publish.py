@@ -22,7 +22,6 @@ from wavestitch.contracts.freshness import read_before
 from wavestitch.contracts.held import HeldChunk, HeldKey
 from wavestitch.contracts.held_quota import check_quota, places_of
 from wavestitch.contracts.last_chunks import NOTHING, last_recorded, waited
-from wavestitch.contracts.offset_range import OffsetRange, without
 from wavestitch.contracts.pending_decision import held_back
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import CommitConflict, HeldRow, HeldStaging, StagedFile, Tables
@@ -31,6 +30,7 @@ from wavestitch.contracts.protocol import check_fence
 from wavestitch.contracts.quantities import EpochMs, Partition
 from wavestitch.contracts.row_check import StagedRows, check_rows
 from wavestitch.contracts.start_times import index_starts
+from wavestitch.contracts.written import Written
 
 _TRIES = 10
 
@@ -54,7 +54,7 @@ class Staging(Protocol):
 @dataclass(frozen=True, slots=True)
 class Audit:
     """What the history says of a batch beside the decision itself; see `describe_batch`. `clock_ms`: the committer's
-    clock; `elapsed`: seconds since publishing began; `later`: as in `Landed`."""
+    clock; `elapsed`: seconds since publishing began; `written`: as in `Landed`."""
 
     holes: Mapping[Partition, int]
     committed_ms: EpochMs
@@ -62,7 +62,7 @@ class Audit:
     seconds: Mapping[str, float]
     sizes: Mapping[str, int]
     reading: Mapping[int, tuple[int, float]] = field(default_factory=dict)
-    later: Sequence[OffsetRange] = ()
+    written: Mapping[Partition, Sequence[Written]] = field(default_factory=dict)
     elapsed: Callable[[], float] = lambda: 0.0
 
 
@@ -96,9 +96,6 @@ def publish_batch(
             check_promotion(plan.promotion, decision, replaced=now.replaced, others=others, stream=plan.stream.name)
         recorded = _first_read(plan, decision, tables)
         bare = check_quota(plan, decision, now.head.held)
-        # Of a promotion only what it was shown is decided: it knows of no offset what lies there. What came in place of
-        # what was planned is noted nowhere: as of the plan's leader epoch it would pass for what lay there before.
-        noted = without(plan.ranges, audit.later) if plan.promotion is None else []
         row = describe_batch(
             plan,
             decision,
@@ -108,7 +105,9 @@ def publish_batch(
             sizes=audit.sizes,
             reading=audit.reading,
             without_bytes=places_of(bare),
-            starts=index_starts(noted, decision.fates.plain),
+            # Of a promotion only what it was shown is decided: it knows of no offset what lies there.
+            starts=index_starts(plan.ranges, decision.fates.plain) if plan.promotion is None else {},
+            written=audit.written,
             waits=waited(recorded, until=audit.clock_ms(), declared=plan.stream.freshness),
         )
         files = staging.files_for(decision.publish)

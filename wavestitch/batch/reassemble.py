@@ -27,7 +27,6 @@ from wavestitch.contracts.decision import Evidence, decide
 from wavestitch.contracts.fates import AllStitched
 from wavestitch.contracts.held import HeldKey, bare_keys
 from wavestitch.contracts.held_mark import HeldMark
-from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.payload_apart import PayloadPlace
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.ports import Tables
@@ -38,6 +37,7 @@ from wavestitch.contracts.receipt import LandedSlice, Receipt, check_coverage
 from wavestitch.contracts.rows import STITCHED
 from wavestitch.contracts.stitch_job import StitchJob, StitchReport
 from wavestitch.contracts.whole_waveforms import StitchTable, WholeWaveforms, deal_out
+from wavestitch.contracts.written import NO_EPOCH, Written, runs_of
 from wavestitch.mapped_file import fetch_besides, map_sparsely
 from wavestitch.tables.stream_tables import StreamTables
 
@@ -48,8 +48,7 @@ TASK_BYTES = 512 << 20
 class Landed:
     """What a batch read: its landing files by number, the index of all of them, and what the receipts say.
 
-    `reading`: payload bytes and seconds per partition. `later`: slices of which something was written in a later leader
-    epoch than they were planned in.
+    `reading`: payload bytes and seconds per partition. `written`: in which leader epochs all of it was, per partition.
     """
 
     files: list[str]
@@ -59,7 +58,7 @@ class Landed:
     payload_bytes: int
     seconds: float
     reading: dict[int, tuple[int, float]] = field(default_factory=dict)
-    later: tuple[OffsetRange, ...] = ()
+    written: dict[Partition, list[Written]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +95,12 @@ def gather_landed(plan: Plan, receipts: Sequence[Receipt], facts: Facts) -> Land
     seen: dict[Partition, EpochMs] = {}
     holes: dict[Partition, int] = defaultdict(int)
     reading: dict[int, tuple[int, float]] = {}
+    written: dict[Partition, list[Written]] = defaultdict(list)
     for s in slices:
         holes[s.partition] += sum(hole.end - hole.start for hole in s.holes)
         size, seconds = reading.get(s.partition, (0, 0.0))
         reading[s.partition] = (size + s.payload_bytes, round(seconds + s.seconds, 3))
+        written[s.partition] += s.written or [Written(s.start, NO_EPOCH)]
         if s.seen_ms is not None:
             seen[s.partition] = s.seen_ms
     return Landed(
@@ -110,13 +111,8 @@ def gather_landed(plan: Plan, receipts: Sequence[Receipt], facts: Facts) -> Land
         sum(s.payload_bytes for s in slices),
         max((r.seconds for r in receipts), default=0.0),
         reading,
-        tuple(OffsetRange(s.partition, s.start, s.end) for s in slices if _is_later(plan, s)),
+        {p: runs_of(runs) for p, runs in written.items()},
     )
-
-
-def _is_later(plan: Plan, landed: LandedSlice) -> bool:
-    planned = plan.ends[landed.partition].leader_epoch
-    return planned is not None and landed.leader_epoch is not None and landed.leader_epoch > planned
 
 
 def decide_whole(

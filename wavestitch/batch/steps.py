@@ -245,7 +245,7 @@ def step_publish(
         seconds={"read": landed.seconds, "reassemble": made.seconds, "validate": checked.seconds},
         sizes={"read": landed.payload_bytes},
         reading=landed.reading,
-        later=landed.later,
+        written=landed.written,
         elapsed=lambda: round(edges.seconds() - start, 3),
     )
     done, ours = publish_batch(

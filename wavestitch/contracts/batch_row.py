@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from wavestitch.contracts.quantities import BEGINNING, NONE_YET, EpochMs, Genera
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.stream import spoken_definition
 from wavestitch.contracts.versioned import Versioned
+from wavestitch.contracts.written import NO_EPOCH, Written
 
 if TYPE_CHECKING:
     # Only for annotations: Airflow parses its DAGs again and again, and pyarrow is slow to load.
@@ -39,7 +40,9 @@ class BatchRow:
     the row is of a version that kept none. `definition`: the stream's that it was planned by (`spoken_definition`);
     empty where nobody wrote it down. `waits`: how long what an ingest published had waited (`Waits`); None where it
     published nothing that was read for the first time, or the row is of a version that did not measure it. `table`: the
-    UUID of the published table that it was written beside; empty where none says so. Times in ms since the epoch."""
+    UUID of the published table that it was written beside; empty where none says so. `written`: per partition in which
+    leader epochs what was read had been written, each from an offset on (`Written`); none where no broker said so, or
+    the row is of a version that kept none. Times in ms since the epoch."""
 
     plan_id: str
     decision: str
@@ -66,6 +69,7 @@ class BatchRow:
     definition: dict[str, Any] = field(default_factory=dict)
     waits: Waits | None = None
     table: str = ""
+    written: dict[str, list[list[int]]] = field(default_factory=dict)
 
     @property
     def read_ranges(self) -> tuple[OffsetRange, ...]:
@@ -144,12 +148,14 @@ def _wrong(row: BatchRow) -> str | None:
         return "has a block of starts that is none"
     if any(len(r) != 3 or not 0 <= r[1] <= r[2] or r[0] < 0 for r in (*row.ranges, *row.slices)):
         return "has a range of offsets that is none"
+    if any(len(run) != 2 for runs in row.written.values() for run in runs):
+        return "has under written something else than offsets and leader epochs"
     if any(len(counted) != 3 for counted in row.without_bytes.values()):
         return "has under without_bytes something else than a count and two offsets"
     return None
 
 
-_PER_PARTITION = ("partitions", "reading", "without_bytes", "starts", "epochs")
+_PER_PARTITION = ("partitions", "reading", "without_bytes", "starts", "epochs", "written")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 _SHOWN = 40
 
@@ -157,12 +163,13 @@ BATCH_ROWS = Versioned(
     BatchRow,
     "a row of the history",
     "it is for people alone: delete it, and it is made anew from the head",
-    format=5,
+    format=6,
     upgrades={
         1: lambda fields: {**fields, "epochs": {}},
         2: lambda fields: {**fields, "definition": {}},
         3: lambda fields: {**fields, "waits": None},
         4: lambda fields: {**fields, "table": ""},
+        5: lambda fields: {**fields, "written": {}},
     },
     wrong=_wrong,
 )
@@ -180,9 +187,10 @@ def describe_batch(
     without_bytes: Mapping[str, list[int]] = MappingProxyType({}),
     starts: Mapping[str, list[list[int]]] = MappingProxyType({}),
     waits: Waits | None = None,
+    written: Mapping[Partition, Sequence[Written]] = MappingProxyType({}),
 ) -> BatchRow:
-    """The audit of a decision. `holes` and `reading` per partition, from the receipts; `starts`, `waits`: as in the
-    row."""
+    """The audit of a decision. `holes` and `reading` per partition, from the receipts; `starts`, `waits`,
+    `written`: as in the row."""
     partitions: dict[int, Counter[str]] = defaultdict(Counter)
     for (p, carried, fate), n in decision.fates.by_partition().items():
         partitions[p]["read"] += 0 if carried else n
@@ -225,7 +233,12 @@ def describe_batch(
         epochs=_epochs(plan),
         definition=spoken_definition(plan.stream),
         waits=waits,
+        written={str(p): [list(run) for run in runs] for p, runs in sorted(written.items()) if _says(runs)},
     )
+
+
+def _says(runs: Sequence[Written]) -> bool:
+    return any(run.epoch != NO_EPOCH for run in runs)
 
 
 def _epochs(plan: Plan) -> dict[str, int]:

@@ -15,9 +15,10 @@ from typing import NamedTuple
 from wavestitch.contracts.errors import DataLost, Transient
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
-from wavestitch.contracts.quantities import LeaderEpoch, Offset
+from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.record_batches import Control, FetchRaw, RecordBatch, told_apart
 from wavestitch.contracts.way_past import Interval, past_bad_place, past_retention
+from wavestitch.contracts.written import WrittenHole
 
 _LEAST_BYTES = 64 << 10
 _MOST_BYTES = 4 << 20
@@ -44,10 +45,10 @@ class Hole(NamedTuple):
 
 
 class Proven(NamedTuple):
-    """Holes, and the newest leader epoch of the batches that prove them; None where no broker gave one."""
+    """Holes, and when what proves them was written."""
 
     holes: list[Hole]
-    leader_epoch: LeaderEpoch | None
+    written: list[WrittenHole]
 
 
 class HoleFinder:
@@ -93,10 +94,10 @@ def prove_holes(
     """
     found: list[tuple[Offset, Offset, Proof | None]] = []
     skipped: list[Interval] = []
-    epochs: set[LeaderEpoch] = set()
+    written: list[WrittenHole] = []
     for start, end, batch, aborted in _covered(holes, fetch):
-        if batch is not None and batch.leader_epoch is not None:
-            epochs.add(batch.leader_epoch)
+        if batch is not None:
+            written.append(WrittenHole(start, end, batch.leader_epoch))
         if batch is None:
             found.append((start, end, None))
         elif (proof := _proof(batch, aborted)) is not None:
@@ -118,7 +119,7 @@ def prove_holes(
             topic=topic,
             partition=slice_.partition,
         )
-    return Proven([Hole(a, b, proof) for a, b, proof in joined if proof is not None], max(epochs, default=None))
+    return Proven([Hole(a, b, proof) for a, b, proof in joined if proof is not None], written)
 
 
 def _covered(holes: Sequence[Interval], fetch: FetchRaw) -> Iterator[tuple[Offset, Offset, RecordBatch | None, bool]]:

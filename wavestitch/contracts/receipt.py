@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wavestitch.contracts.errors import BadInput, DataLost
 from wavestitch.contracts.holes import Hole
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
-from wavestitch.contracts.quantities import EpochMs, LeaderEpoch, Offset, Partition
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.versioned import Versioned
+from wavestitch.contracts.written import Written, runs_of
 
 RECEIPT_FORMAT = 4
 _FILE = re.compile(r"slice-p[0-9]+-[0-9]+-[0-9]+-[0-9a-f]{32}\.arrow")
@@ -22,8 +23,8 @@ class LandedSlice:
     """One slice as it lies on disk. `file` is a name in the plan's folder, None where the slice had no record.
     `digest`: XXH3-128 of it; `index_digest`: SHA-256 of all that it says of its records, that of each payload included.
     `holes`: offsets without a record, each with its proof. `seen_ms`: record time
-    of the last record. `payload_bytes`: of all records. `seconds`: what reading it took. `leader_epoch`: the newest in
-    which something lay there, records and what proves the holes; None where no broker gave one."""
+    of the last record. `payload_bytes`: of all records. `seconds`: what reading it took. `written`: in which
+    leader epochs what lay there was, records and what proves the holes; none of a version that kept none."""
 
     partition: Partition
     start: Offset
@@ -37,7 +38,7 @@ class LandedSlice:
     seen_ms: EpochMs | None
     holes: list[Hole]
     seconds: float = 0.0
-    leader_epoch: LeaderEpoch | None = None
+    written: list[Written] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def _impossible(receipt: Receipt) -> str | None:
 
 def _impossible_slice(s: LandedSlice) -> str | None:
     """What is wrong with a slice that no reader would write, or None. A file is a plain name: never a path."""
-    if min(s.partition, s.start, s.end, s.file_bytes, s.records, s.payload_bytes, s.seconds, s.leader_epoch or 0) < 0:
+    if min(s.partition, s.start, s.end, s.file_bytes, s.records, s.payload_bytes, s.seconds) < 0:
         return "a number of a slice is less than 0"
     where = OffsetRange(s.partition, s.start, s.end)
     if s.file is None:
@@ -79,6 +80,8 @@ def _impossible_slice(s: LandedSlice) -> str | None:
         if not reached <= begin < end <= s.end:
             return f"the holes of {where} are not in it, in order"
         reached = Offset(end)
+    if any(not s.start <= run.start < s.end for run in s.written) or s.written != runs_of(sorted(s.written)):
+        return f"the runs of leader epochs of {where} are not in it, in order"
     return None
 
 
@@ -87,7 +90,7 @@ RECEIPTS = Versioned(
     "a receipt",
     "run the batch's read step again",
     format=RECEIPT_FORMAT,
-    upgrades={3: lambda fields: {**fields, "slices": [{**s, "leader_epoch": None} for s in fields["slices"]]}},
+    upgrades={3: lambda fields: {**fields, "slices": [{**s, "written": []} for s in fields["slices"]]}},
     wrong=_impossible,
 )
 

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import NamedTuple, Protocol
 
 from wavestitch.contracts.quantities import LeaderEpoch, Offset
+from wavestitch.contracts.written import NO_EPOCH
 
 
 class Control(StrEnum):
@@ -28,8 +29,7 @@ class RecordBatch:
     """The head of one record batch, which covers the offsets `[start, end)`.
 
     `missing`: those of them that have no record in it (a cleaner took it out), empty for a whole one. `producer_id`: -1
-    where the producer has none. `control`: None where it holds records. `leader_epoch`: in which it was written; None
-    where the broker gives none.
+    where the producer has none. `control`: None where it holds records. `leader_epoch`: in which it was written.
     """
 
     start: Offset
@@ -38,7 +38,7 @@ class RecordBatch:
     transactional: bool
     control: Control | None
     missing: Collection[int] = ()
-    leader_epoch: LeaderEpoch | None = None
+    leader_epoch: LeaderEpoch = NO_EPOCH
 
 
 class AllBut(Collection[int]):

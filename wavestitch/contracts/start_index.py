@@ -6,16 +6,17 @@ be taken under another definition is always read again. So it costs reading to l
 the log has the offsets no more, only what a batch that holds has read is published or held (I8), and nothing that the
 head names as skipped: of that an operator has said that it may be gone. It may have been written anew, too: what was
 read there before the skip says nothing. Nor does what was read beyond the place where the log was cut off since, which
-the leader epoch tells in which it was read; nothing of it is lost where the batch that read it there published all of
-that. Nor does what was read before a head under which somebody accepted that the
+the leader epoch tells in which it was written, or planned; nothing of it is lost where whoever read it there, as
+written in that epoch, holds it, or has published all of that. Nor does what was read before a head under which somebody accepted that the
 tables lack some of it count as published or held: nobody knows which. Pure.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.contracts.start_blocks import StartBlock
+from wavestitch.contracts.written import NO_EPOCH, Written, epoch_at
 
 Epoch = tuple[Partition, LeaderEpoch]
 """A partition, and a leader epoch of it."""
@@ -34,13 +36,15 @@ _KEEPING = frozenset(kind for kind in PlanKind if kind.keeps_all)
 
 class Known(NamedTuple):
     """Of one partition: what batches have read, of that what may hold a waveform that starts in the interval, and of
-    it all what was read by those that publish or hold whatever they read (`held`). `cut_off`: what may have held such
-    a one, was cut off since, and was read by nobody who holds it. `elsewhere`: what holds none; behind the position
-    of an epoch that was cut off less is believed of what can be read again."""
+    it all what was read by those that publish or hold whatever they read (`held`). `left`: what may have held such a
+    one, and was read by nobody who holds it, whatever else was read in its place; `cut_off`: of that, what was cut off
+    since. `elsewhere`: what holds none; behind the position of an epoch that was cut off less is believed of what can
+    be read again."""
 
     read: tuple[OffsetRange, ...] = ()
     wanted: tuple[OffsetRange, ...] = ()
     held: tuple[OffsetRange, ...] = ()
+    left: tuple[OffsetRange, ...] = ()
     cut_off: tuple[OffsetRange, ...] = ()
     elsewhere: tuple[OffsetRange, ...] = ()
 
@@ -54,20 +58,30 @@ class Known(NamedTuple):
 
     def lost(self, gone: OffsetRange) -> list[OffsetRange]:
         """Of these offsets, that the log has no more, those that may hold what is looked for and that nobody holds."""
-        return without([gone], [*self.held, *self.elsewhere])
+        left = [both for r in self.left if (both := r.cut(gone)).size > 0]
+        return joined([*without([gone], [*self.held, *self.elsewhere]), *left])
 
     def held_of(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """Of these offsets, those that a batch that holds has read."""
-        return joined(h.cut(r) for r in ranges for h in self.held)
+        return joined(h.cut(r) for r in ranges for h in without(self.held, self.left))
+
+
+class Piece(NamedTuple):
+    """A block that a row notes, as far as it was written in one leader epoch (`written`, None where nobody said so).
+    `epoch`: the newest in which it is known to have lain there, when it was planned or written; None where none is."""
+
+    block: StartBlock
+    epoch: Epoch | None
+    written: Epoch | None
 
 
 def noted_epochs(rows: Iterable[BatchRow], head: Head) -> dict[Epoch, Offset]:
     """How far the rows have noted what was read in a leader epoch, of the head's topic."""
     found: dict[Epoch, Offset] = {}
     for row in _behind(rows, head):
-        for name, blocks in row.starts.items():
-            if blocks and (epoch := _epoch(row, name)) is not None:
-                found[epoch] = max([found.get(epoch, Offset(0)), *(StartBlock(*b).end for b in blocks)])  # type: ignore[arg-type]
+        for block, epoch, _ in (piece for name in row.starts for piece in _pieces(row, name)):
+            if epoch is not None:
+                found[epoch] = max(found.get(epoch, Offset(0)), block.end)
     return found
 
 
@@ -91,14 +105,16 @@ def known_starts(
     accepted = max((row.generation for row in behind if ACCEPTED_MISSING in row.note), default=0)
     for row in behind:
         present, holds = row.generation == head.generation, row.kind in _KEEPING and row.generation >= accepted
-        for name, blocks in row.starts.items():
-            p, epoch = Partition(int(name)), _epoch(row, name)
+        saves = holds or (row.generation >= accepted and row.left_nothing)
+        for name in row.starts:
+            p = Partition(int(name))
             at = head.positions.get(p)
             stands = Offset(0) if at is None else at.next_offset
-            cut = None if epoch is None else cuts.get(epoch)
-            for block in (StartBlock(*b) for b in blocks):  # type: ignore[arg-type]
-                all_of_it = OffsetRange(p, block.start, block.end if present else min(block.end, stands))
+            for block, epoch, written in _pieces(row, name):
+                cut = None if epoch is None else cuts.get(epoch)
                 may_start = block.may_start_in(scope)
+                there = OffsetRange(p, block.start, block.end)
+                all_of_it = there if present else there._replace(end=min(block.end, stands))
                 here = all_of_it._replace(end=min(all_of_it.end, anew.get(p, all_of_it.end)))
                 here = here if cut is None else here._replace(end=min(here.end, cut))
                 if here.size > 0:
@@ -111,40 +127,63 @@ def known_starts(
                     found[p].read += [both for r in known if (both := r.cut(sure)).size > 0]
                     found[p].wanted += [sure] * (may_start and sure.size > 0)
                 # Whatever its generation: the epoch proves it, and a rewind below the cut takes nothing of that back.
-                off = None if cut is None else OffsetRange(p, max(block.start, cut), block.end)
-                if epoch is not None and off is not None and off.size > 0:
-                    found[p].lost[epoch] += [off] * may_start
-                    found[p].saved[epoch] += [off] * (holds or (row.generation >= accepted and row.left_nothing))
+                found[p].trusted += [there] * (saves and written is None)
+                mine = written or epoch
+                if mine is None:
+                    continue
+                found[p].saved[mine] += [there] * saves
+                if may_start:
+                    off = there._replace(start=max(block.start, block.end if cut is None else cut))
+                    found[p].off[mine] += [off] * (off.size > 0)
+                    found[p].left[mine] += [there] * (written is not None)
     return {p: noted.known(head) for p, noted in found.items()}
 
 
 @dataclass(slots=True)
 class _Noted:
     """`noted`, `may_start`: as leader epochs and positions tell; `read`, `wanted`: what of it is believed where it can
-    be read again. `lost`, `saved`: of what was cut off, by epoch, what may have held what is looked for, and what is
-    held."""
+    be read again. By the epoch in which it was written (or, of a row that does not say that, planned): `off`, what was
+    cut off and may have held what is looked for; `left`, all that may; `saved`, what is held.
+    `trusted`: what rows hold that do not say when it was written."""
 
     noted: list[OffsetRange] = field(default_factory=list)
     may_start: list[OffsetRange] = field(default_factory=list)
     read: list[OffsetRange] = field(default_factory=list)
     wanted: list[OffsetRange] = field(default_factory=list)
     held: list[OffsetRange] = field(default_factory=list)
-    lost: dict[Epoch, list[OffsetRange]] = field(default_factory=lambda: defaultdict(list))
+    off: dict[Epoch, list[OffsetRange]] = field(default_factory=lambda: defaultdict(list))
+    left: dict[Epoch, list[OffsetRange]] = field(default_factory=lambda: defaultdict(list))
     saved: dict[Epoch, list[OffsetRange]] = field(default_factory=lambda: defaultdict(list))
+    trusted: list[OffsetRange] = field(default_factory=list)
 
     def known(self, head: Head) -> Known:
-        # Within one epoch an offset is one record: whoever holds what was read there in another may hold another one.
-        gone = [r for epoch, ranges in self.lost.items() for r in without(ranges, self.saved[epoch])]
+        # Within one epoch an offset is one record: whoever holds what was read there in another holds another one.
+        off, left = (
+            [r for epoch, ranges in found.items() for r in without(ranges, self.saved[epoch])]
+            for found in (self.off, self.left)
+        )
         held = without(self.held, head.skipped)
         elsewhere = without(self.noted, self.may_start)
-        return Known(*(tuple(joined(ranges)) for ranges in (self.read, self.wanted, held, gone, elsewhere)))
+        found = (self.read, self.wanted, held, without(left, self.trusted), off, elsewhere)
+        return Known(*(tuple(joined(ranges)) for ranges in found))
+
+
+def _pieces(row: BatchRow, name: str) -> Iterator[Piece]:
+    """What a row notes of a partition; its blocks are cut where another leader epoch begins."""
+    p, planned = Partition(int(name)), row.epochs.get(name)
+    runs = [Written(Offset(start), LeaderEpoch(epoch)) for start, epoch in row.written.get(name, ())]
+    for block in (StartBlock(*b) for b in row.starts[name]):  # type: ignore[arg-type]
+        edges = [block.start, *(run.start for run in runs if block.start < run.start < block.end), block.end]
+        for start, end in pairwise(edges):
+            written = epoch_at(runs, start)
+            newest = max(written, NO_EPOCH if planned is None else planned)
+            yield Piece(
+                block._replace(start=start, end=end),
+                None if newest == NO_EPOCH else (p, LeaderEpoch(newest)),
+                None if written == NO_EPOCH else (p, written),
+            )
 
 
 def _behind(rows: Iterable[BatchRow], head: Head) -> list[BatchRow]:
     known = rows_behind(head.version, [describe_head(head, stream=""), *rows])
     return [row for row in known if row.topic_id == head.topic_id]
-
-
-def _epoch(row: BatchRow, partition: str) -> Epoch | None:
-    epoch = row.epochs.get(partition)
-    return None if epoch is None else (Partition(int(partition)), LeaderEpoch(epoch))

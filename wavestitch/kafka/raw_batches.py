@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from wavestitch.contracts.errors import Refused, Terminal
-from wavestitch.contracts.quantities import LeaderEpoch, Offset
+from wavestitch.contracts.quantities import Offset
 from wavestitch.contracts.record_batches import AllBut, Control, RecordBatch
+from wavestitch.contracts.written import epoch_of
 from wavestitch.kafka.inflate import Uninflatable, inflated
 from wavestitch.kafka.kafka_python import DefaultRecordBase, calc_crc32c
 
@@ -90,11 +91,6 @@ def first_batch(data: memoryview, *, where: str) -> RawBatch | None:
     return next(split_batches(data, where=where), None)
 
 
-def epoch_of(batch: RawBatch) -> LeaderEpoch | None:
-    """In which it was written, where the broker says so."""
-    return LeaderEpoch(batch.leader_epoch) if batch.leader_epoch >= 0 else None
-
-
 class OtherFormat(Exception):
     """A record batch of before Kafka 0.11."""
 
@@ -109,7 +105,7 @@ def head_of(batch: RawBatch, *, where: str) -> RecordBatch:
         batch.producer_id,
         bool(batch.attributes & DefaultRecordBase.TRANSACTIONAL_MASK),
         control,
-        leader_epoch=epoch_of(batch),
+        leader_epoch=epoch_of(batch.leader_epoch),
     )
 
 

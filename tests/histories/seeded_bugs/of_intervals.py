@@ -14,8 +14,8 @@ from wavestitch.batch import (
     history,
     links,
     located,
+    publish,
     read_and_kept,
-    reassemble,
     reconciled_head,
     steps,
     survey,
@@ -156,4 +156,12 @@ def what_was_noted_of_what_retention_has_passed_is_believed_in_whichever_epoch(p
 @shows(Kind.UNEXPLAINED_GAP, act="planned_and_cut_off_before_it_reads")
 def what_came_in_place_of_what_was_planned_is_noted_as_of_then(patch: Patch) -> None:
     """So that what an earlier backfill had left there, and was cut off, counts as held."""
-    patch.setattr(reassemble, "_is_later", lambda *_: False)
+    real = publish.describe_batch
+    patch.setattr(publish, "describe_batch", lambda *args, **more: real(*args, **{**more, "written": {}}))
+
+
+@shows(Kind.UNEXPLAINED_GAP, act="left_cut_off_and_taken")
+def whoever_holds_what_was_written_anew_holds_what_had_lain_there(patch: Patch) -> None:
+    """Where retention has taken both."""
+    real = start_index.Known.lost
+    patch.setattr(start_index.Known, "lost", lambda self, gone: real(self._replace(left=()), gone))
