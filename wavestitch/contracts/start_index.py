@@ -2,13 +2,13 @@
 
 Kept with each batch in the history, in blocks; a cache, and no authority. What is not in it has to be read, and where
 two batches say different things of an offset, the one that makes it read counts. A block with what was refused and may
-be taken under another definition is always read again. So it costs reading to lose it, and never a waveform. Where
-the log has the offsets no more, only what a batch that holds has read is published or held (I8), and nothing that the
-head names as skipped: of that an operator has said that it may be gone. It may have been written anew, too: what was
-read there before the skip says nothing. Nor does what was read beyond the place where the log was cut off since, which
-the leader epoch tells in which it was written, or planned; nothing of it is lost where whoever read it there, as
-written in that epoch, holds it, or has published all of that. Nor does what was read before a head under which somebody accepted that the
-tables lack some of it count as published or held: nobody knows which. Pure.
+be taken under another definition is always read again. So it costs reading to lose it, and never a waveform. Where the
+log has the offsets no more, only what a batch that holds has read is published or held (I8), and nothing that the head
+names as skipped: of that an operator has said that it may be gone. It may have been written anew, too: what was read
+there before the skip says nothing. Nor does what was read beyond the place where the log was cut off since, which the
+leader epoch tells in which it was written, or planned; nothing of it is lost where whoever read it there, as written in
+that epoch, holds it, or has published all of that. Nor does what was read before a head under which somebody accepted
+that the tables lack some of it count as published or held: nobody knows which. Pure.
 """
 
 from __future__ import annotations
