@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from math import inf
 
-from tests.fakes.way_out import GoTo, Take, ways_out
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
 from tests.histories.events import Advised, Committed, Ended, Event, Started, Truncated, Where
-from wavestitch.batch.rewind import Target
-from wavestitch.contracts.quantities import Partition
 
 ENDS = frozenset(
     (
@@ -17,6 +16,7 @@ ENDS = frozenset(
         *("Fenced", "Refused", "DataLost", "Transient", "StateUnknown", "GateClosed", "Terminal"),
     )
 )
+_GO_TO, _UNTIL = (re.compile(rf"`wavestitch {said} ([^ `]+)") for said in (r"rewind \S+ --to", r"run [^`]*--until"))
 
 
 class RunRules(Rule):
@@ -63,9 +63,8 @@ class RunRules(Rule):
 
     def _goes_past(self, event: Ended, head: Committed) -> None:
         """The way past what is gone that it names: what is there is read before that, or after it."""
-        ways = ways_out(event.text)
-        first = {int(p): int(end) for way in ways if isinstance(way, Take) for p, end in way.request.until.items()}
-        to = {p: at for way in ways if isinstance(way, GoTo) for p, at in _furthest(way.target, head).items()}
+        first = dict(_places(_UNTIL, event.text, head))
+        to = dict(_places(_GO_TO, event.text, head))
         there = self.ledger.readable() if to else set()
         for p, at in to.items():
             where, start = (head.topic_id, p), max(head.positions.get(p, 0), first.get(p, 0))
@@ -79,8 +78,11 @@ class RunRules(Rule):
             self.case.say(Kind.UNBOUNDED_END, f"{run} ({started.what}) never ended")
 
 
-def _furthest(target: Target, head: Committed) -> dict[int, float]:
-    """By partition, where it goes; what a word means that never leaves anything out is not worked out."""
-    parts = target.parts or dict.fromkeys(map(Partition, head.positions), target)
-    latest = {int(p): inf for p, part in parts.items() if part.word == "latest"}
-    return latest | {int(p): at for part in (target, *target.parts.values()) for p, at in (part.offsets or {}).items()}
+def _places(command: re.Pattern[str], text: str, head: Committed) -> Iterator[tuple[int, float]]:
+    """By partition, the offset that a command names, or the end; what else a word means leaves nothing out."""
+    for found in command.findall(text):
+        for part in found.split(","):
+            p, _, where = part.rpartition(":")
+            for partition in [int(p)] if p else head.positions:
+                if where == "latest" or where.isdecimal():
+                    yield partition, inf if where == "latest" else int(where)

@@ -232,7 +232,7 @@ def test_of_an_epoch_that_was_cut_off_what_lies_behind_the_position_is_read_agai
     cuts = {} if cut is None else {EPOCH: Offset(cut)}
     from_here = {} if anew is None else {Partition(0): Offset(anew)}
     for row, wanted in ((OF_ANOTHER_TIME, False), (BACKFILL, True)):
-        known = known_starts([row], head(at=4), SCOPE, cuts, from_here)[Partition(0)]
+        known = known_starts([row], head(at=4), SCOPE, cuts, from_here).get(Partition(0), Known())
         assert list(known.read) == read
         assert list(known.wanted) == (read if wanted else [])
         assert list(known.elsewhere) == ([] if wanted else elsewhere)
@@ -261,6 +261,37 @@ def test_of_a_log_that_was_cut_off_what_was_read_beyond_the_cut_is_named_where_n
 ) -> None:
     cuts = {} if cut is None else {EPOCH: Offset(cut)}
     assert known_starts(rows, head(at=10), SCOPE, cuts) == {Partition(0): known}
+
+
+def written(row: BatchRow, *runs: tuple[int, int]) -> BatchRow:
+    return replace(row, written={"0": [list(run) for run in runs]})
+
+
+@pytest.mark.parametrize(
+    ("rows", "lost", "cut_off"),
+    [
+        ([written(BACKFILL, (0, 5))], [span(0, 0, 12)], [span(0, 6, 10)]),
+        ([written(BACKFILL, (0, 5)), written(INGEST, (0, 5))], [span(0, 10, 12)], []),
+        # Of another epoch, the same offset is another record.
+        ([written(BACKFILL, (0, 4)), written(INGEST, (0, 5))], [span(0, 0, 12)], [span(0, 6, 10)]),
+        ([written(BACKFILL, (0, 4)), written(INGEST, (0, 4), (7, 5))], [span(0, 7, 12)], [span(0, 7, 10)]),
+        ([written(BACKFILL, (0, 4), (7, 5)), written(INGEST, (0, 4))], [span(0, 7, 12)], [span(0, 7, 10)]),
+        # In whichever epoch they were planned.
+        ([replace(written(BACKFILL, (0, 3)), epochs={"0": 4}), written(INGEST, (0, 3))], [span(0, 10, 12)], []),
+        ([written(BACKFILL, (0, 3)), replace(written(INGEST, (0, 3)), epochs={})], [span(0, 10, 12)], []),
+        ([written(BACKFILL, (0, 3)), written(PUBLISHED_ALL, (0, 3))], [span(0, 0, 12)], []),
+        # A row that does not say when what it holds was written is believed.
+        ([written(BACKFILL, (0, 3)), replace(INGEST, epochs={"0": 4})], [span(0, 10, 12)], [span(0, 6, 10)]),
+        ([written(BACKFILL, (0, -1)), INGEST], [span(0, 10, 12)], []),
+    ],
+)
+def test_of_what_is_gone_whoever_read_it_as_written_in_that_epoch_holds_it(
+    rows: list[BatchRow], lost: list[OffsetRange], cut_off: list[OffsetRange]
+) -> None:
+    known = known_starts(rows, head(at=10), SCOPE, {EPOCH: Offset(6)})[Partition(0)]
+    assert list(known.cut_off) == cut_off
+    everything = known_starts(rows, head(at=10), SCOPE)[Partition(0)]
+    assert everything.lost(span(0, 0, 12)) == lost
 
 
 def test_what_was_cut_off_is_named_whatever_the_generation_in_which_it_was_read() -> None:

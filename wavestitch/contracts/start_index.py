@@ -36,17 +36,17 @@ _KEEPING = frozenset(kind for kind in PlanKind if kind.keeps_all)
 
 class Known(NamedTuple):
     """Of one partition: what batches have read, of that what may hold a waveform that starts in the interval, and of
-    it all what was read by those that publish or hold whatever they read (`held`). `left`: what may have held such a
-    one, and was read by nobody who holds it, whatever else was read in its place; `cut_off`: of that, what was cut off
-    since. `elsewhere`: what holds none; behind the position of an epoch that was cut off less is believed of what can
-    be read again."""
+    it all what was read by those that publish or hold whatever they read (`held`). `cut_off`: what may have held such
+    a one, was cut off since, and was read by nobody who holds it. `elsewhere`: what holds none; behind the position
+    of an epoch that was cut off less is believed of what can be read again. `left`: what may have held such a one, and
+    was read by nobody who holds it, whatever else was read in its place."""
 
     read: tuple[OffsetRange, ...] = ()
     wanted: tuple[OffsetRange, ...] = ()
     held: tuple[OffsetRange, ...] = ()
-    left: tuple[OffsetRange, ...] = ()
     cut_off: tuple[OffsetRange, ...] = ()
     elsewhere: tuple[OffsetRange, ...] = ()
+    left: tuple[OffsetRange, ...] = ()
 
     def unread(self, within: OffsetRange) -> list[OffsetRange]:
         """Of these offsets, those of which nothing is known."""
@@ -136,7 +136,8 @@ def known_starts(
                     off = there._replace(start=max(block.start, block.end if cut is None else cut))
                     found[p].off[mine] += [off] * (off.size > 0)
                     found[p].left[mine] += [there] * (written is not None)
-    return {p: noted.known(head) for p, noted in found.items()}
+    known_of = {p: noted.known(head) for p, noted in found.items()}
+    return {p: known for p, known in known_of.items() if any(known)}
 
 
 @dataclass(slots=True)
@@ -164,7 +165,7 @@ class _Noted:
         )
         held = without(self.held, head.skipped)
         elsewhere = without(self.noted, self.may_start)
-        found = (self.read, self.wanted, held, without(left, self.trusted), off, elsewhere)
+        found = (self.read, self.wanted, held, off, elsewhere, without(left, self.trusted))
         return Known(*(tuple(joined(ranges)) for ranges in found))
 
 
