@@ -115,13 +115,13 @@ def land(
 
 
 def _land_slice(log: FakeLog, plan: Plan, wanted: OffsetRange, folder: Path, proof: ChunkProof) -> LandedSlice:
-    records, holes, _ = read_slice(log, source_of(plan), wanted)
+    records, holes, written = read_slice(log, source_of(plan), wanted)
     with LandingWriter(folder, wanted) as writer:
         sink = RecordSink(writer, proof, lambda _: None, careful=True, partition=wanted.partition)
         for r in records:
             headers = [(name.encode(), value) for name, value in r.headers]
             sink.land(RawMessage(r.offset, (1, r.timestamp_ms), 0, r.key, r.value, headers), r.offset)
-        return writer.finish(holes)
+        return writer.finish(holes, written)
 
 
 # what is interrupted
