@@ -202,6 +202,21 @@ def test_a_log_that_an_unclean_election_cut_off_says_where_what_was_read_ends(
         assert find_cuts(topic, position, {Partition(0): now}, log) == {0: 5}
         with pytest.raises(DataLost, match=r"--to 0:5 --apply"):
             refuse_cut_log(stream, position, {Partition(0): now}, log)
+        # Either way of reading says of each record in which epoch it was written.
+        found = [
+            read_slice(
+                span(0, 0, 8),
+                settings=KafkaSettings(cluster.bootstrap),
+                source=source,
+                log=log,
+                folder=tmp_path,
+                careful=careful,
+            ).written
+            for careful in (True, False)
+        ]
+        assert found[0] == found[1]
+        assert [run.start for run in found[0]] == [0, 5]
+        assert found[0][0].epoch <= (read.leader_epoch or 0) < found[0][1].epoch <= (now.leader_epoch or 0)
         # One election more, which cuts nothing off: it still is found.
         cluster.heal(topic)
         assert log.epoch_ends(topic, {Partition(0): read.leader_epoch or LeaderEpoch(0)}) == {0: 5}
