@@ -12,6 +12,7 @@ from tests.histories.anomaly import Anomaly
 from tests.histories.approval_rules import ApprovalRules
 from tests.histories.case import BY_THE_THOUSAND, Case, Rule
 from tests.histories.events import Event
+from tests.histories.first_head_rules import FirstHeadRules
 from tests.histories.gate_rules import GateRules
 from tests.histories.gone_rules import GoneRules
 from tests.histories.group_rules import GroupRules
@@ -33,6 +34,7 @@ RULES: tuple[type[Rule], ...] = (
     ReadingRules,
     GroupRules,
     HeadRules,
+    FirstHeadRules,
     OffsetRules,
     MissingRules,
     GateRules,

@@ -14,6 +14,7 @@ from tests.fakes.faults import Steps, under_way
 from tests.fakes.way_out import Decide, Raise, Take, Way, way_out, ways_out
 from tests.histories.accidents import Accidents
 from tests.histories.events import JunkLimit, Rewound
+from tests.histories.group_events import OnReset
 from tests.histories.promotion_events import Spoils
 from tests.histories.reading_events import Named
 from wavestitch.batch import rewind as rewind_step
@@ -54,6 +55,7 @@ class Deciding(Accidents):
             self.ops["small junk limit"] += 1
             self.set_limits(max_junk_bytes=self.random.randint(20, 400))
         self.history.append(JunkLimit(self.stream.limits.max_junk_bytes))
+        self.history.append(OnReset(self.stream.on_reset == "adopt"))
         self.tried: list[Way] = []
         self.spoiled = {f"w{n}" for n in range(200) if self.random.random() < 0.25}
         self.history.append(Spoils(tuple(sorted(self.spoiled))))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tests.histories.approval_events import Approved, Declared, Shown
+from tests.histories.group_events import OnReset
 from tests.histories.interval_events import Backfilled
 from tests.histories.late_events import GivenUp, Landed, Lands
 from tests.histories.maintenance_events import Cleared, JunkGoes, LeftBehind, StageBegun
@@ -413,6 +414,7 @@ Event = (
     | Spoils
     | JunkLimit
     | Asks
+    | OnReset
     | Shown
     | Approved
     | Declared

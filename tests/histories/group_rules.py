@@ -4,8 +4,9 @@ leaves the positions is committed on no catalog of which the group shows that it
 from __future__ import annotations
 
 from tests.histories.anomaly import Kind
-from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
-from tests.histories.events import Committed, Event, Forged, Looked, Projected, Reset, Shared, TopicMade
+from tests.histories.case import Case, Rule
+from tests.histories.events import Committed, Event, Forged, Looked, Projected, Reset, Rewound, Shared, TopicMade
+from tests.histories.group_events import OnReset
 from tests.histories.knowledge import ACTED
 from tests.histories.table_events import CatalogSetBack
 
@@ -15,7 +16,8 @@ class GroupRules(Rule):
     group shows which head of today's table; `foreign`: of one that is no more. `copied`: by partition, since when the
     group shows which offset and head of a copy of this table. `others`: by partition, since when it has shown which
     offset, or which of which head of another table, again and again perhaps, and nothing of this one. `stands`: which
-    of these it is now, empty where it is none; `seen`: by run, what it was when that looked."""
+    of these it is now, empty where it is none; `seen`: by run, what it was when that looked. `named`: by run that
+    rewinds, its partitions, None for all. `adopts`: whether the stream takes resets over."""
 
     hears = (Looked,)
 
@@ -28,6 +30,8 @@ class GroupRules(Rule):
         self.others: dict[int, dict[tuple[int, ...], int]] = {}
         self.stands: dict[int, tuple[int, ...]] = {}
         self.seen: dict[str, dict[int, tuple[int, ...]]] = {}
+        self.named: dict[str, tuple[int, ...] | None] = {}
+        self.adopts = True
         self.topic_made_at = -1
 
     def first_look(self, event: Event) -> None:
@@ -41,6 +45,14 @@ class GroupRules(Rule):
         if isinstance(event, Reset | Shared | Forged):
             self.foreign.pop(event.partition, None)
         match event:
+            case OnReset():
+                self.adopts = event.adopts
+            case Rewound():
+                self.named[event.run] = event.only
+            case Committed(kind="adopted") if before is not None and event.positions != before.positions:
+                if not self.adopts:
+                    what = f"head {event.sequence} takes over a reset of a stream that refuses them"
+                    self.case.say(Kind.STALE_WRITER, what)
             case CatalogSetBack():
                 if not event.sequence:
                     self.foreign |= dict.fromkeys((*self.shown, *self.copied), self.case.at)
@@ -119,9 +131,20 @@ class GroupRules(Rule):
             looked = self.case.known.last(event.run, "group") > self.case.known.last(event.run, ACTED)
             if looked and self.seen.get(event.run, {}).get(p, stood) != stood:
                 continue  # it had stood there before, and did not when that run looked
-            if not any(at > reset_at and kind in (*MOVED_ON_PURPOSE, "first") for at, kind in self.case.heads_at):
+            if not self._is_heard(p, reset_at, stood):
                 what = f"a reset of the group on partition {p} was written over and never taken over"
                 say(Kind.STALE_WRITER, what, at=[(event.topic_id, p, offset)])
+
+    def _is_heard(self, p: int, reset_at: int, stood: tuple[int, ...] | None) -> bool:
+        """By a head since that takes it over, or that somebody made who had named the partition, or all."""
+        heads = zip(self.case.heads_at, self.ledger.heads, strict=True)
+        return any(at > reset_at and self._hears(head, p, stood) for (at, _), head in heads)
+
+    def _hears(self, head: Committed, p: int, stood: tuple[int, ...] | None) -> bool:
+        if head.kind == "adopted":
+            return stood == (head.positions.get(p),)
+        only = self.named.get(head.run)
+        return head.kind in ("first", "rebuilt") or (head.kind == "rewind" and (only is None or p in only))
 
     def _on_another_catalog(self, head: Committed) -> None:
         """Heads without positions of their own differ by their number alone: one that takes the number of a head that

@@ -20,6 +20,7 @@ from wavestitch.batch import (
     rewind,
     steps,
     survey,
+    walk,
 )
 from wavestitch.contracts import disagreement, protocol
 from wavestitch.contracts.disagreement import Doubt
@@ -158,6 +159,34 @@ def a_foreign_tag_is_overwritten(patch: Patch) -> None:
 @shows(Kind.STALE_WRITER, since=18)
 def a_head_is_written_over_a_reset_that_came_after_it(patch: Patch) -> None:
     patch.setattr(commit_offsets, "left_alone", lambda *_, **__: set())
+
+
+@shows(Kind.STALE_WRITER, act="one_is_reset_and_another_one_rewound")
+def a_rewind_of_some_partitions_is_the_answer_to_a_reset_of_any(patch: Patch) -> None:
+    real = walk.show_head
+    patch.setattr(walk, "show_head", lambda *args, **more: real(*args, **{**more, "moved": None}))
+
+
+@shows(Kind.STALE_WRITER, act="two_are_reset")
+def of_several_resets_one_is_taken_over(patch: Patch) -> None:
+    """And the head is written over the others."""
+    real = reconciled_head.reconcile
+
+    def wrong(head: Any, group: Any, **how: Any) -> Any:
+        found = real(head, group, **how)
+        if found.adopt is None:
+            return found
+        moved = [p for p, at in sorted(found.adopt.positions.items()) if head.positions.get(p, at) != at]
+        back = {p: head.positions[p] for p in moved[1:]}
+        return replace(found, adopt=replace(found.adopt, positions={**found.adopt.positions, **back}))
+
+    patch.setattr(reconciled_head, "reconcile", wrong)
+
+
+@shows(Kind.STALE_WRITER, act="two_are_reset")
+def a_reset_is_taken_over_of_a_stream_that_refuses_them(patch: Patch) -> None:
+    real = reconciled_head.reconcile
+    patch.setattr(reconciled_head, "reconcile", lambda *seen, **how: real(*seen, **{**how, "on_reset": "adopt"}))
 
 
 @shows(Kind.STALE_WRITER, act="another_table_beside_a_rewind")

@@ -26,6 +26,28 @@ def a_partition_is_not_looked_at(patch: Patch) -> None:
 
 
 @shows(Kind.UNEXPLAINED_GAP)
+def the_very_first_head_begins_at_the_end(patch: Patch) -> None:
+    """Whatever the stream says, and where no head was ever lost."""
+    real = reconciled_head._first_head
+
+    def wrong(stream: Any, topic: Any, log: Any, group: Any, tables: Any) -> Any:
+        anew = bool(tables.batches(every_table=True))
+        return real(stream if anew else stream.model_copy(update={"start": "latest"}), topic, log, group, tables)
+
+    patch.setattr(reconciled_head, "_first_head", wrong)
+
+
+@shows(Kind.STALE_WRITER, since=35, swarm=True)
+def the_very_first_head_does_not_begin_where_the_group_stands(patch: Patch) -> None:
+    real = reconciled_head._first_head
+
+    def wrong(stream: Any, topic: Any, log: Any, group: Any, tables: Any) -> Any:
+        return real(stream, topic, log, group if tables.batches(every_table=True) else {}, tables)
+
+    patch.setattr(reconciled_head, "_first_head", wrong)
+
+
+@shows(Kind.UNEXPLAINED_GAP)
 def any_batch_that_covers_a_hole_is_taken_for_its_proof(patch: Patch) -> None:
     patch.setattr(holes, "_proof", lambda *_: holes.Proof.CONTROL)
 
