@@ -239,12 +239,14 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A row of the batches table. `partitions`: per partition, the audit's figures; empty where it has none."""
+    """A row of the batches table. `partitions`: per partition, the audit's figures; empty where it has none. `starts`:
+    (partition, start, end) of what it notes when waveforms start."""
 
     run: str
     sequence: int
     decision: str
     partitions: dict[int, dict[str, int]]
+    starts: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,17 @@ from tests.histories.interval_events import Backfilled
 from tests.histories.interval_rules import piece_of_interval
 from tests.histories.table_events import CatalogSetBack, HistoryLost
 
+_ACCEPTED = "accepted as missing: "
+
 
 class GoneRules(Rule):
     """`begins`: by run that backfills, where it was shown each partition to begin when it looked first. `owes`: by the
     first plan of a backfill, the records of its interval that were gone by then, and that nobody had read. `cut`: by
     partition, from where on it was ever written anew; `put_back`: of those whose disks were; `passed`: the furthest
     position that retention has passed. `kept`: what a committed batch has read that holds all it does not publish, or
-    was durable by its commit. `left`: what others have read and left, with the head and its leader epoch; `since`: when
-    it was cut off."""
+    was durable by its commit, with the first such head; `missing`: of that, what was not durable any more under a head
+    with which somebody accepted that something is missing. `left`: what others have read and left, with the head and
+    its leader epoch; `since`: when it was cut off."""
 
     hears = (Looked,)
 
@@ -38,7 +41,8 @@ class GoneRules(Rule):
         self.owes: dict[str, set[Coordinate]] = {}
         self.cut: dict[Where, int] = {}
         self.put_back: dict[Where, int] = {}
-        self.kept: set[Coordinate] = set()
+        self.kept: dict[Coordinate, int] = {}
+        self.missing: dict[Coordinate, int] = {}
         self.left: dict[Coordinate, tuple[int, int]] = {}
         self.since: dict[Coordinate, int] = {}
         self.passed: dict[Where, int] = {}
@@ -61,21 +65,29 @@ class GoneRules(Rule):
                 for ends in (self.cut, self.put_back) if event.backup else (self.cut,):
                     ends[where] = min(event.end, ends.get(where, event.end))
                 moved = self.ledger.moved
-                self.kept = {moved.get(c, c) for c in self.kept}
+                self.kept = {moved.get(c, c): at for c, at in self.kept.items()}
+                self.missing = {moved.get(c, c): at for c, at in self.missing.items()}
                 self.left = {moved.get(c, c): at for c, at in self.left.items()}
                 self.since |= dict.fromkeys(moved.values(), self.case.at)
             case Committed(kind="ingest" | "backfill" | "manual"):
                 read = self.ledger.reads.get(event.plan_id, set())
                 # What others have read and left is nobody's.
                 kept = {c for c in read if event.kind == "ingest" or self.ledger.durable(c)}
-                self.kept |= kept
+                self.kept = dict.fromkeys(kept, event.sequence) | self.kept
+                self.missing = {c: at for c, at in self.missing.items() if c not in kept}
                 plan = self.ledger.plans.get(event.plan_id)
                 for c in read - kept if plan is not None else ():
                     self.left[c] = event.sequence, max(plan.epochs.get(c[1], 0), self.ledger.records[c].epoch)
+            case Committed() if _ACCEPTED in event.note:
+                gone = {c for c in self.kept if not self.ledger.durable(c)}
+                self.missing = dict.fromkeys(gone, event.sequence) | self.missing
             case HistoryLost():
                 self.left = {c: at for c, at in self.left.items() if at[0] not in event.sequences}
+                self.missing = {c: at for c, at in self.missing.items() if at not in event.sequences}
             case CatalogSetBack():
                 self.left = {c: at for c, at in self.left.items() if at[0] <= event.sequence}
+                self.kept = {c: at for c, at in self.kept.items() if at <= event.sequence}
+                self.missing = {c: at for c, at in self.missing.items() if at <= event.sequence}
             case Planned() if event.scope is not None and not event.after and event.run in self.begins:
                 self.owes[event.plan_id] = self._owed(event, event.run, event.scope) | self._cut_off(event, event.scope)
             case Backfilled() if event.first in self.owes:
@@ -96,16 +108,22 @@ class GoneRules(Rule):
 
     def _owed(self, stands: Planned | Committed, run: str, scope: tuple[int, int]) -> set[Coordinate]:
         """`stands`: what the backfill was planned on, or the head, where it found nothing to read."""
-        begins = self.begins[run]
+        begins, skipped = self.begins[run], self._skipped(stands)
         return {
             c
-            for c in self.ledger.records.keys() - self.kept
+            for c in self.ledger.records.keys() - (self.kept.keys() - self.missing.keys())
             if c[0] == stands.topic_id
             and c[2] < begins.get(c[1], 0)
             and self.ledger.committed(c)
-            and not self._unknown(stands.positions.get(c[1], 0), begins.get(c[1], 0), c)
+            and (c in skipped or not self._unknown(stands.positions.get(c[1], 0), begins.get(c[1], 0), c))
             and piece_of_interval(self.ledger, c, scope) is not None
         }
+
+    def _skipped(self, stands: Planned | Committed) -> set[Coordinate]:
+        """What the head names: of that somebody has said that it may be gone, whatever was read there before."""
+        number = stands.base_sequence if isinstance(stands, Planned) else stands.sequence
+        heads = (head for head in self.ledger.heads if head.sequence == number)
+        return {(head.topic_id, p, o) for head in heads for p, a, b in head.skipped for o in range(a, b)}
 
     def _cut_off(self, plan: Planned, scope: tuple[int, int]) -> set[Coordinate]:
         """By where it lay: what an election cut off before it looked, as the end of its leader epoch says, or retention

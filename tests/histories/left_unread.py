@@ -8,6 +8,7 @@ from functools import partial
 
 from tests.histories.backfilling import DEADLINE, Chain
 from tests.histories.on_purpose import OnPurpose
+from wavestitch.batch.rewind import Target
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.quantities import Offset, Partition
 
@@ -122,3 +123,39 @@ class LeftUnread(OnPurpose):
             self.written_anew(p, cut=stands + 1, until=read + 3)
             self.bench.log.retain_from(Partition(p), Offset(read + 1))
             self.backfilled()
+
+    def deleted_accepted_and_taken(self) -> None:
+        """A published row is deleted, the head made anew without it, as somebody accepts, and retention takes the
+        record."""
+        if not self.is_quiet():
+            return
+        p, at = self.a_partition()
+        self.clock_ms += FAR
+        found = self.sound_ones(1, 1)
+        if not found:
+            return
+        one = found[0][0]
+        self.send(one, p)
+        self.all_there_is()
+        if self.bench.tables.delete_published({self.id_of(one)}):
+            self.bench.tables.expire_head()
+            self.rebuilt()
+            self.quiet_runs()
+            self.bench.log.retain_from(Partition(p), Offset(at.end))
+            self.backfilled()
+
+    def cut_off_skipped_and_taken(self) -> None:
+        """What was read is cut off and written anew; somebody skips that by name, and retention takes it."""
+        if not self.is_quiet():
+            return
+        p, at = self.a_partition()
+        self.some(p, 3)
+        self.quiet_runs()
+        stands = self.stands(p)
+        if stands != at.end:
+            return
+        self.clock_ms += FAR
+        self.written_anew(p, cut=stands - 2, until=stands + 1)
+        self.start_rewind(Target(offsets={Partition(p): Offset(stands + 1)}), True, far=True)
+        self.bench.log.retain_from(Partition(p), Offset(at.end))
+        self.backfilled()

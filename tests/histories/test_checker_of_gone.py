@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.histories.anomaly import Kind
-from tests.histories.by_hand import NEW, NOW, WAVE, T, before_quiet, head, planned, produced
+from tests.histories.by_hand import NEW, NOW, WAVE, T, before_quiet, head, held, planned, produced
 from tests.histories.checker import analyse
 from tests.histories.events import Event, Looked, Planned, Read, Retained, Started, TopicMade, Truncated
 from tests.histories.history import History
@@ -165,3 +165,62 @@ def test_what_others_left_and_was_cut_off_is_named(
     scope = plan.scope or SCOPE
     assert silent(*between, before=before, plan=plan, scope=scope) == owed
     assert silent(*between, before=before, plan=plan, scope=scope, lost=((0, 6, 7),)) == set()
+
+
+ANEW_HEAD = replace(head(4, 7), run="run-4", kind="rebuilt", generation=2, note="rebuilt; accepted as missing: 1 row")
+ON_IT = replace(PLAN, generation=2, base_sequence=4, positions={0: 7})
+AGAIN = (
+    planned("p5", run="run-5", ranges=((0, 6, 7),)),
+    Read("run-5", "p5", T, 0, 6, 7, (6,)),
+    replace(head(5, 7), run="run-5", kind="ingest", generation=2, plan_id="p5"),
+)
+
+
+@pytest.mark.parametrize(
+    ("then", "owed"),
+    [
+        ((ANEW_HEAD,), {6}),
+        ((replace(ANEW_HEAD, note="rebuilt"),), set()),
+        ((replace(ANEW_HEAD, kind="first"),), {6}),
+        ((held(6, NEW, "d9"), replace(ANEW_HEAD, held=("d1", "d9"))), set()),
+        ((ANEW_HEAD, HistoryLost((4,))), set()),
+        ((ANEW_HEAD, HistoryLost((3,))), {6}),
+        ((ANEW_HEAD, *AGAIN), set()),
+        ((ANEW_HEAD, CatalogSetBack(3)), set()),
+        ((ANEW_HEAD, CatalogSetBack(2)), {6}),
+        ((CatalogSetBack(2),), {6}),
+        ((CatalogSetBack(3),), set()),
+    ],
+    ids=[
+        *("accepted as missing", "nothing is missing", "under a first head", "it is held", "nobody knows of that"),
+        *(
+            "of that they do",
+            "read once more",
+            "that is taken back",
+            "so is who had read it",
+            "who had read it is gone",
+        ),
+        "who had read it is not",
+    ],
+)
+def test_what_is_accepted_as_missing_or_was_read_by_no_head_that_is_left_counts_as_read_by_nobody(
+    then: tuple[Event, ...], owed: set[int]
+) -> None:
+    assert silent(before=(*KEPT, *then, TAKEN), plan=ON_IT) == owed
+
+
+@pytest.mark.parametrize(
+    ("then", "skipped", "owed"),
+    [
+        ((TAKEN,), (), set()),
+        ((TAKEN,), ((0, 6, 7),), {6}),
+        ((TAKEN,), ((0, 5, 6),), set()),
+        ((), ((0, 6, 7),), set()),
+    ],
+    ids=["nobody knows of it", "it was skipped by name", "another one was", "it is there"],
+)
+def test_what_was_written_anew_and_skipped_by_name_is_owed_by_name(
+    then: tuple[Event, ...], skipped: tuple[tuple[int, int, int], ...], owed: set[int]
+) -> None:
+    forward = replace(head(4, 7), run="run-4", kind="rewind", generation=2, skipped=skipped)
+    assert silent(before=(*KEPT, CUT_OFF, produced(6, NEW), forward, *then), plan=ON_IT) == owed

@@ -285,7 +285,8 @@ class Witness:
 
     def _recorded(self, row: Any) -> None:
         counts = {int(p): dict(n) for p, n in row.partitions.items()}
-        self.history.append(Recorded(under_way(), row.sequence, row.decision, counts))
+        starts = tuple((int(p), int(b[0]), int(b[1])) for p, blocks in row.starts.items() for b in blocks)
+        self.history.append(Recorded(under_way(), row.sequence, row.decision, counts, starts))
 
     def _restored(self, sequence: int) -> None:
         self.history.append(CatalogSetBack(sequence))

@@ -21,6 +21,7 @@ from wavestitch.batch import (
     survey,
 )
 from wavestitch.contracts import start_index
+from wavestitch.contracts.offset_range import joined
 from wavestitch.contracts.quantities import Generation
 
 
@@ -165,3 +166,18 @@ def whoever_holds_what_was_written_anew_holds_what_had_lain_there(patch: Patch) 
     """Where retention has taken both."""
     real = start_index.Known.lost
     patch.setattr(start_index.Known, "lost", lambda self, gone: real(self._replace(left=()), gone))
+
+
+@shows(Kind.UNEXPLAINED_GAP, act="deleted_accepted_and_taken")
+def what_was_read_before_something_was_accepted_as_missing_counts_as_held(patch: Patch) -> None:
+    patch.setattr(start_index, "ACCEPTED_MISSING", "nobody ever accepts this")
+
+
+@shows(Kind.UNEXPLAINED_GAP, act="cut_off_skipped_and_taken")
+def what_was_read_where_somebody_skipped_what_was_written_anew_counts_as_held(patch: Patch) -> None:
+    real = start_index._Noted.known
+
+    def wrong(self: Any, head: Any) -> Any:
+        return real(self, head)._replace(held=tuple(joined(self.held)))
+
+    patch.setattr(start_index._Noted, "known", wrong)
