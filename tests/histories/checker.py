@@ -21,6 +21,7 @@ from tests.histories.held_rules import HeldRules
 from tests.histories.interval_rules import IntervalRules
 from tests.histories.maintenance_rules import MaintenanceRules
 from tests.histories.missing_rules import MissingRules
+from tests.histories.named_rules import NamedRules
 from tests.histories.offset_rules import OffsetRules
 from tests.histories.promotion_rules import PromotionRules
 from tests.histories.reading_rules import ReadingRules
@@ -43,6 +44,7 @@ RULES: tuple[type[Rule], ...] = (
     PromotionRules,
     IntervalRules,
     GoneRules,
+    NamedRules,
     VerifyRules,
     RowRules,
     HeldRules,

@@ -21,7 +21,8 @@ from tests.histories.interval_events import Backfilled
 from tests.histories.interval_rules import piece_of_interval
 from tests.histories.table_events import CatalogSetBack, HistoryLost
 
-_ACCEPTED = "accepted as missing: "
+ACCEPTED = "accepted as missing: "
+"""In the words of a head: somebody went on without what was missing."""
 
 
 class GoneRules(Rule):
@@ -78,7 +79,7 @@ class GoneRules(Rule):
                 plan = self.ledger.plans.get(event.plan_id)
                 for c in read - kept if plan is not None else ():
                     self.left[c] = event.sequence, max(plan.epochs.get(c[1], 0), self.ledger.records[c].epoch)
-            case Committed() if _ACCEPTED in event.note:
+            case Committed() if ACCEPTED in event.note:
                 gone = {c for c in self.kept if not self.ledger.durable(c)}
                 self.missing = dict.fromkeys(gone, event.sequence) | self.missing
             case HistoryLost():

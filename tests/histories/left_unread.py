@@ -37,6 +37,18 @@ class LeftUnread(OnPurpose):
         self.bench.log.retain_from(Partition(p), Offset(at.end))
         self.backfilled()
 
+    def read_and_taken(self) -> None:
+        """An ingest reads it, and retention takes that; more of then comes, which a backfill reads."""
+        if not self.is_quiet():
+            return
+        p, at = self.a_partition()
+        self.clock_ms += FAR
+        self.some(p, 3)
+        self.all_there_is()
+        self.bench.log.retain_from(Partition(p), Offset(at.end))
+        self.some(p, 3)
+        self.backfilled()
+
     def taken_before_it_is_read_across_the_cuts(self) -> None:
         """All batches of a backfill are through, and retention takes the first chunk of what lies across their cuts."""
         if not self.is_quiet():

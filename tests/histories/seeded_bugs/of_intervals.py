@@ -181,3 +181,9 @@ def what_was_read_where_somebody_skipped_what_was_written_anew_counts_as_held(pa
         return real(self, head)._replace(held=tuple(joined(self.held)))
 
     patch.setattr(start_index._Noted, "known", wrong)
+
+
+@shows(Kind.UNTRUE, act="read_and_taken")
+def a_backfill_names_all_that_is_gone_of_the_log(patch: Patch) -> None:
+    """Whoever holds it."""
+    patch.setattr(start_index.Known, "lost", lambda _, gone: [gone] if gone.size > 0 else [])
