@@ -25,6 +25,7 @@ from tests.histories.named_rules import NamedRules
 from tests.histories.offset_rules import OffsetRules
 from tests.histories.promotion_rules import PromotionRules
 from tests.histories.reading_rules import ReadingRules
+from tests.histories.rewind_rules import RewindRules
 from tests.histories.row_rules import RowRules
 from tests.histories.run_rules import RunRules
 from tests.histories.undo_rules import UndoRules
@@ -35,6 +36,7 @@ RULES: tuple[type[Rule], ...] = (
     ReadingRules,
     GroupRules,
     HeadRules,
+    RewindRules,
     FirstHeadRules,
     OffsetRules,
     MissingRules,

@@ -190,8 +190,10 @@ class Deciding(Accidents):
     def start_rewind(self, target: Target, accepted: bool, *, far: bool = False) -> Steps:
         word = target.word or ("offsets" if target.offsets else "parts" if target.parts else "a time")
         named = tuple(sorted(_named(target))) or None
-        to = tuple(sorted((target.offsets or {}).items()))
-        self.history.append(Rewound(f"run-{self.launched + 1}", word, accepted, named, to))
+        offsets = {p: at for one in (target, *target.parts.values()) for p, at in (one.offsets or {}).items()}
+        to, words = sorted(offsets.items()), sorted((p, one.word) for p, one in target.parts.items() if one.word)
+        asked = (f"run-{self.launched + 1}", word, accepted, named, tuple(to), tuple(words), target.time_ms)
+        self.history.append(Rewound(*asked))
         return self.launch("rewind", partial(self.rewound, target, accepted), far=far)
 
     def rewound(self, target: Target, accepted: bool) -> Any:

@@ -315,13 +315,16 @@ class Projected:
 @dataclass(frozen=True, slots=True)
 class Rewound:
     """An operator asked for a rewind; `accepted`: what it skips was accepted by name. `only`: of these partitions;
-    None: of all. `to`: partitions with the offsets that were named."""
+    None: of all. `to`: partitions with the offsets that were named; `words`: those with a word of their own, and that.
+    `time_ms`: of a rewind to a time."""
 
     run: str
     word: str
     accepted: bool
     only: tuple[int, ...] | None = None
     to: tuple[tuple[int, int], ...] = ()
+    words: tuple[tuple[int, str], ...] = ()
+    time_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,8 +49,9 @@ class GroupRules(Rule):
                 self.adopts = event.adopts
             case Rewound():
                 self.named[event.run] = event.only
-            case Committed(kind="adopted") if before is not None and event.positions != before.positions:
-                if not self.adopts:
+            case Committed(kind="adopted") if before is not None and not self.adopts:
+                # A partition that the head before did not know stood at 0.
+                if any(at != before.positions.get(p, 0) for p, at in event.positions.items()):
                     what = f"head {event.sequence} takes over a reset of a stream that refuses them"
                     self.case.say(Kind.STALE_WRITER, what)
             case CatalogSetBack():

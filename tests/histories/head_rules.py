@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
-from tests.histories.events import Committed, Event, Recorded, Rewound, Shared, Where
+from tests.histories.events import Committed, Event, Recorded, Shared
 from tests.histories.table_events import CatalogSetBack, Forgotten, HistoryLost
 
 
 class HeadRules(Rule):
-    """`asked`: by run, the rewind that it is to do, and where the log began then. `unrecorded`: heads whose rows
-    somebody deleted from the history; `forgotten`: whose snapshots are gone; `recorded`: whose rows have ever stood
-    there. `copied`: the newest generation that a copy of the table has shown."""
+    """`unrecorded`: heads whose rows somebody deleted from the history; `forgotten`: whose snapshots are gone;
+    `recorded`: whose rows have ever stood there. `copied`: the newest generation that a copy of the table has shown."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        self.asked: dict[str, tuple[Rewound, dict[Where, int]]] = {}
         self.unrecorded: set[int] = set()
         self.forgotten: set[int] = set()
         self.recorded: set[tuple[int, str]] = set()
@@ -23,8 +21,6 @@ class HeadRules(Rule):
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
-            case Rewound():
-                self.asked[event.run] = event, dict(self.ledger.log_start)
             case Shared() if not event.another:
                 self.copied = max(self.copied, event.generation)
             case Recorded():
@@ -41,9 +37,6 @@ class HeadRules(Rule):
             case Committed() if before is not None:
                 self._follows(before, event)
                 self._is_of_its_plan(before, event)
-                if event.run in self.asked and event.kind == "rewind":
-                    self._goes_where_it_was_asked(event, *self.asked[event.run])
-                    self._named_only(before, event, self.asked[event.run][0].only)
 
     def close(self) -> None:
         """The row of a head that is there is written again by whoever comes next, whatever became of it."""
@@ -87,24 +80,3 @@ class HeadRules(Rule):
             return step == 0
         known = max(self.copied, *(h.generation for h in (before, *self.ledger.lost)))
         return step == 1 or 0 < step <= known + 1 - before.generation or (head.kind == "rebuilt" and step > 0)
-
-    def _goes_where_it_was_asked(self, head: Committed, asked: Rewound, began: dict[Where, int]) -> None:
-        """To the offsets that were named; to the beginning of the log, as it was at some time since."""
-        where = {p: (at, at) for p, at in asked.to}
-        if asked.word == "earliest":
-            mine = head.positions.keys() if asked.only is None else asked.only
-            places = {p: (head.topic_id, p) for p in mine}
-            where = {p: (began.get(at, 0), self.ledger.log_start.get(at, 0)) for p, at in places.items()}
-        stands = {p: head.positions[p] for p in where.keys() & head.positions.keys()}
-        if wrong := {p: at for p, at in stands.items() if not where[p][0] <= at <= where[p][1]}:
-            what = f"head {head.sequence} goes to {wrong}, and was asked for {where}"
-            self.case.say(Kind.STALE_WRITER, what)
-
-    def _named_only(self, before: Committed, head: Committed, only: tuple[int, ...] | None) -> None:
-        """A rewind of some partitions moves no other one."""
-        if only is None:
-            return
-        moved = [p for p, at in before.positions.items() if p not in only and head.positions.get(p) != at]
-        if moved:
-            what = f"head {head.sequence} moves partitions {moved}, only {only} were named"
-            self.case.say(Kind.STALE_WRITER, what)

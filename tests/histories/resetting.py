@@ -1,10 +1,13 @@
-"""What somebody sets the group to with Kafka's own tools, of more than one partition, on purpose. Judges nothing."""
+"""Where somebody puts a stream on purpose: with Kafka's own tools, of more than one partition, or by a rewind. Judges
+nothing.
+"""
 
 from __future__ import annotations
 
 from tests.histories.in_between import InBetween
+from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Target
-from wavestitch.contracts.quantities import Offset, Partition
+from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 
 
 class Resetting(InBetween):
@@ -32,3 +35,38 @@ class Resetting(InBetween):
             self.one_back(0)
             self.one_back(1)
             self.all_there_is()
+
+    # rewinds
+
+    def three_were_read(self) -> int:
+        """Of one partition, each by a batch of its own, with some time in between; which partition."""
+        p, _ = self.a_partition()
+        for _ in range(3):
+            self.clock_ms += 60_000
+            self.send(self.new_waveform(1)[0], p)
+            self.all_there_is()
+        return p
+
+    def rewound_to_a_time(self) -> None:
+        if self.is_quiet():
+            self.three_were_read()
+            self.start_rewind(Target(time_ms=EpochMs(self.clock_ms - 90_000)), True, far=True)
+
+    def rewound_to_the_group(self) -> None:
+        """Which somebody had reset."""
+        if self.is_quiet():
+            p = self.three_were_read()
+            if self.stands(p) > self.bench.log.partitions[Partition(p)].log_start:
+                self.one_back(p)
+                self.start_rewind(Target("group"), True, far=True)
+
+    def rewound_to_before(self) -> None:
+        if self.is_quiet():
+            self.three_were_read()
+            self.start_rewind(Target("previous"), True, far=True)
+
+    def one_is_rewound_to_its_end(self) -> None:
+        if self.is_quiet():
+            p = self.three_were_read()
+            self.send(self.new_waveform(1)[0], p)
+            self.start_rewind(rewind_target(f"{p}:latest"), True, far=True)

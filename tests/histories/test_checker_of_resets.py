@@ -89,6 +89,13 @@ def test_a_stream_that_refuses_resets_takes_none_over_that_moves_it(adopts: bool
     assert any("refuses them" in a.what for a in found) is told
 
 
+def test_a_partition_that_no_head_knows_stands_at_0() -> None:
+    for to, told in ((0, False), (2, True)):
+        reset = Reset(T, 2, to), Looked("run-2", "group")
+        found = analyse(History([OnReset(False), TopicMade(T), FIRST, *reset, moved("adopted", {**BOTH, 2: to})]))
+        assert any("refuses them" in a.what for a in found) is told
+
+
 def test_where_nobody_says_so_resets_are_taken_over() -> None:
     found = analyse(History([TopicMade(T), FIRST, Reset(T, 1, 4), Looked("run-2", "group"), moved("adopted", BACK)]))
     assert not [a for a in found if "refuses them" in a.what]

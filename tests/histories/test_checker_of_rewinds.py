@@ -7,10 +7,23 @@ from dataclasses import replace
 import pytest
 
 from tests.histories.anomaly import Kind
-from tests.histories.by_hand import NEW, T, a_rewind, before_quiet, head, produced
+from tests.histories.by_hand import NEW, NOW, T, a_rewind, before_quiet, head, produced
 from tests.histories.checker import analyse
-from tests.histories.events import Ended, Event, Looked, Reset, Retained, Rewound, Started, Truncated
+from tests.histories.events import (
+    Ended,
+    Event,
+    Looked,
+    LostOffset,
+    Reset,
+    Retained,
+    Rewound,
+    Settled,
+    Started,
+    TopicMade,
+    Truncated,
+)
 from tests.histories.history import History
+from tests.histories.table_events import Forgotten
 
 SENT = [produced(n, NEW) for n in (6, 7, 8)]
 
@@ -30,14 +43,70 @@ def goes(to: int, asked: Rewound, *between: Event, skipped: tuple[tuple[int, int
         (Rewound("run-5", "earliest", True), (), {0}, {1, 6}),
         (Rewound("run-5", "earliest", True), (Retained(T, 0, 4),), {0, 3, 4}, {5}),
         (Rewound("run-5", "earliest", True, (1,)), (), {4, 5}, set()),
-        (Rewound("run-5", "latest", True), (), {5, 6, 9}, set()),
+        (Rewound("run-5", "new-topic", True), (), {0}, {1, 6}),
+        (Rewound("run-5", "latest", True), (), {9}, {5, 6, 8}),
+        (Rewound("run-5", "latest", True), (produced(9, NEW),), {9, 10}, {8}),
+        (Rewound("run-5", "latest", True), (Truncated(T, 0, 8),), {5, 8, 9}, set()),
+        (Rewound("run-5", "latest", True), (TopicMade("topic-2"),), {5, 8, 9}, set()),
+        (Rewound("run-5", "latest", True, (1,)), (), {5, 6, 9}, set()),
+        (Rewound("run-5", "head", True), (), {6}, {5, 9}),
+        (Rewound("run-5", "group", True), (), {6}, {5, 0}),
+        (Rewound("run-5", "group", True), (Reset(T, 0, 4),), {6}, {4}),
+        (Rewound("run-5", "group", True), (Reset(T, 0, 4), Looked("run-5", "group")), {4, 6}, {5}),
+        (Rewound("run-5", "group", True), (Reset(T, 0, None), Looked("run-5", "group")), {6}, {5}),
+        (Rewound("run-5", "previous", True), (), {0}, {5, 6}),
+        (Rewound("run-5", "a time", True, None, (), (), NOW), (), {0}, {1, 6}),
+        (Rewound("run-5", "a time", True, None, (), (), NOW + 1), (), {9}, {0, 8}),
+        (Rewound("run-5", "a time", True, None, (), (), NOW), (Retained(T, 0, 3),), {0, 3}, {4}),
+        (Rewound("run-5", "parts", True, (0,), (), ((0, "latest"),)), (), {9}, {6, 0}),
+        (Rewound("run-5", "parts", True, (0,), ((0, 4),)), (), {4}, {6, 9}),
+        (Rewound("run-5", "parts", True), (), {4, 6, 9}, set()),
     ],
 )
-def test_a_rewind_goes_to_the_offset_that_was_named_or_to_where_the_log_begins(
+def test_a_rewind_goes_where_it_was_asked_to_as_that_was_at_some_time_since(
     asked: Rewound, between: tuple[Event, ...], right: set[int], wrong: set[int]
 ) -> None:
     skips = {to: ((0, 6, to),) if to > 6 else () for to in right | wrong}
     assert {to for to in right | wrong if goes(to, asked, *between, skipped=skips[to])} == wrong
+
+
+def test_the_end_of_a_log_is_before_what_is_open() -> None:
+    begun = replace(produced(7, NEW), seen="open")
+    asked = Rewound("run-5", "latest", True)
+    looks: list[Event] = [Started("run-5", "rewind", 9), Looked("run-5", "topic"), Looked("run-5", "group")]
+
+    def told(to: int, *between: Event) -> bool:
+        made = replace(head(3, to), run="run-5", kind="rewind", generation=2, skipped=((0, 6, to),))
+        found = analyse(History(before_quiet(SENT[0], begun, SENT[2], asked, *looks, *between, made)))
+        return any("asked" in a.what for a in found)
+
+    assert [to for to in (6, 7, 8, 9) if told(to)] == [6, 8, 9]
+    assert [to for to in (6, 7, 8, 9) if told(to, Settled(T, 0, (7,), "committed"))] == [6]
+    assert [to for to in (6, 7, 8, 9) if told(to, LostOffset(T, 0, 7))] == [6], "nothing waits for what is lost"
+
+
+@pytest.mark.parametrize(
+    ("gone", "between", "right"),
+    [
+        ((), (), {5}),
+        ((3,), (), {6}),
+        ((2, 3), (), {0}),
+        ((1, 2, 3), (), set()),
+        ((), (Forgotten(3, ""),), {5, 6}),
+    ],
+)
+def test_where_a_stream_stood_before_is_said_by_the_newest_head_that_is_there(
+    gone: tuple[int, ...], between: tuple[Event, ...], right: set[int]
+) -> None:
+    stood = [replace(head(n, at), run="run-4", kind="rewind", generation=n - 1) for n, at in ((3, 5), (4, 4))]
+    asked: list[Event] = [*(Forgotten(n, "") for n in gone), Rewound("run-5", "previous", True), *between]
+
+    def told(to: int) -> bool:
+        made = replace(head(5, to), run="run-5", kind="rewind", generation=4)
+        found = analyse(History(before_quiet(*stood, *asked, made)))
+        return any("asked" in a.what for a in found)
+
+    assert {to for to in (0, 4, 5, 6) if not told(to)} == right
 
 
 @pytest.mark.parametrize(("to", "told"), [(2, False), (5, True), (1, True)])

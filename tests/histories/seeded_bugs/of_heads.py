@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from wavestitch.batch import (
     rebuilt_head,
     reconciled_head,
     rewind,
+    rewind_target,
     steps,
     survey,
     walk,
@@ -261,3 +263,39 @@ def a_tag_is_believed_however_far_beyond_the_head_it_is(patch: Patch) -> None:
 @shows(Kind.LOST, act="a_catalog_is_set_back_beside_maintenance")
 def maintenance_takes_any_catalog_for_the_one_that_its_files_belong_to(patch: Patch) -> None:
     patch.setattr(doubts, "find_disagreement", lambda *_, **__: None)
+
+
+# where rewinds go
+
+
+def _instead(patch: Patch, word: str, other: Callable[[Any, dict[Any, Any]], dict[Any, Any]]) -> None:
+    """Of a rewind to this word. `other`: the offsets on what it is worked out on."""
+    real = rewind_target._wanted
+
+    def wrong(target: Any, sight: Any, **edges: Any) -> Any:
+        found = real(target, sight, **edges)
+        mine = sight.head is not None and (target.word or ("a time" if target.time_ms is not None else "")) == word
+        return other(sight, found) if mine else found
+
+    patch.setattr(rewind_target, "_wanted", wrong)
+
+
+@shows(Kind.STALE_WRITER, act="rewound_to_a_time")
+def a_time_means_what_comes_after_its_first_record(patch: Patch) -> None:
+    _instead(patch, "a time", lambda sight, to: {p: min(at + 1, sight.ends[p].stable_end) for p, at in to.items()})
+
+
+@shows(Kind.STALE_WRITER, act="one_is_rewound_to_its_end")
+def the_end_of_the_log_means_one_before_it(patch: Patch) -> None:
+    _instead(patch, "latest", lambda sight, to: {p: max(at - 1, sight.ends[p].log_start) for p, at in to.items()})
+
+
+@shows(Kind.STALE_WRITER, act="rewound_to_the_group")
+def where_the_group_stands_means_where_the_head_does(patch: Patch) -> None:
+    _instead(patch, "group", lambda sight, _: {p: at.next_offset for p, at in sight.head.positions.items()})
+
+
+@shows(Kind.STALE_WRITER, act="rewound_to_before")
+def where_the_stream_stood_before_means_where_it_stood_first(patch: Patch) -> None:
+    real = rewind_target.stood_elsewhere
+    patch.setattr(rewind_target, "stood_elsewhere", lambda head, heads: real(head, list(heads)[::-1]))
