@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from tests.histories.anomaly import Anomaly
 from tests.histories.approval_rules import ApprovalRules
 from tests.histories.case import BY_THE_THOUSAND, Case, Rule
+from tests.histories.decided_rules import DecidedRules
 from tests.histories.events import Event
 from tests.histories.first_head_rules import FirstHeadRules
 from tests.histories.gate_rules import GateRules
@@ -50,6 +51,7 @@ RULES: tuple[type[Rule], ...] = (
     VerifyRules,
     RowRules,
     HeldRules,
+    DecidedRules,
     MaintenanceRules,
 )
 

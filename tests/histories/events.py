@@ -154,6 +154,10 @@ class Planned:
     """Of a backfill's first: partition, leader epoch, and where the broker says that this ends."""
     told: tuple[tuple[int, int], ...] = ()
     """Partitions, and where the leader epoch of the position says that the log was cut off before that."""
+    pick: str = ""
+    """Which copy an operator named: first, last, or the place of one."""
+    parks: bool = True
+    """By the definition that it was made of, a batch is parked by itself where its gate closes."""
 
 
 @dataclass(frozen=True, slots=True)

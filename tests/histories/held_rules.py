@@ -9,7 +9,7 @@ from collections import defaultdict
 from tests.domain.oracle import Truth, piece_of
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Answered, Committed, Event, GateClosed, Held
+from tests.histories.events import Answered, Committed, Event, Held, Published
 from tests.histories.ledger import identity
 from tests.histories.promotion_events import Spoils
 
@@ -17,25 +17,23 @@ _LETS_GO = ("discard", "pick")
 
 
 class HeldRules(Rule):
-    """`rows`: staged by decision, before its head is committed. `stopped`: plans whose gate has closed, or was answered
-    beforehand. `spoils`: waveforms for which one closes."""
+    """`rows`: staged by decision, before its head is committed. `answered`: plans that somebody parks, or accepts, at
+    their gate. `spoils`: waveforms for which one closes, where they are half of what a batch would publish."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.rows: dict[str, list[Held]] = defaultdict(list)
-        self.stopped: set[str] = set()
+        self.answered: set[str] = set()
         self.spoils: set[str | None] = set()
 
     def first_look(self, event: Event) -> None:
         if isinstance(event, Committed) and event.decision:
             rows = self.rows.pop(event.decision, [])
-            # All of a batch is parked for those that the gate refuses, or that are half of it.
-            read = (piece_of(self.ledger.records[c]) for c in self.ledger.reads.get(event.plan_id, ()))
-            ids = {row.id for row in rows} | {piece.id for piece in read if piece is not None}
-            if ids & (self.case.ever_refused | self.spoils):
-                self.stopped.add(event.plan_id)
-            for row in rows:
-                self._has_its_reason(row, event)
+            with self.ledger.as_planned(event.plan_id):
+                parked = self._is_parked(event.plan_id, rows)
+                for row in rows:
+                    if row.id is not None and row.valid:
+                        self._has_its_reason(row, event.plan_id, parked)
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -44,45 +42,74 @@ class HeldRules(Rule):
                 self._is_what_lies_there(event)
             case Spoils():
                 self.spoils |= set(event.ids)
-            case GateClosed() | Answered():
-                self.stopped.add(event.plan_id)
-            case Committed(kind="held"):
-                plan = self.ledger.plans.get(event.plan_id)
-                for waveform_id in plan.ids if plan is not None else ():
-                    self._is_done(plan.action, waveform_id)
+            case Answered():
+                self.answered.add(event.plan_id)
 
-    def _has_its_reason(self, row: Held, head: Committed) -> None:
-        if row.id is None or not row.valid:
+    def _is_parked(self, plan_id: str, rows: list[Held]) -> bool:
+        """By somebody; or by itself, for those that are half of it."""
+        plan = self.ledger.plans.get(plan_id)
+        if plan_id in self.answered or plan is None or not plan.parks:
+            return plan_id in self.answered
+        whole = {row.id for row in rows if row.valid and row.reason in ("parked", "failed_expectation")}
+        read = (piece_of(self.ledger.records[c]) for c in self.ledger.reads.get(plan_id, ()))
+        touched = {*plan.ids, *(piece.id for piece in read if piece is not None)} & self.spoils
+        # Of what is held so already there is no new row.
+        bad = (whole & self.spoils) | {i for i in touched if i is not None and self.ledger.undecided(i)}
+        return 2 * len(bad) >= len(whole | bad)
+
+    def _has_its_reason(self, row: Held, plan_id: str, parked: bool) -> None:
+        plan = self.ledger.plans.get(plan_id)
+        action = plan.action if plan is not None and row.id in plan.ids else ""
+        if action == "restore":
+            was = self._was_held_as(row)
+            if row.reason != was:
+                self._say(row, f"restored as {row.reason}, and it was {was}")
             return
-        plan = self.ledger.plans.get(head.plan_id)
-        decides = plan is not None and row.id in plan.ids
-        stood = {r.reason for r in self.ledger.newest(row.id)}
-        if row.reason in stood:
+        if row.reason == "discarded":
+            if action not in _LETS_GO and not self._is_buried(row):
+                self._say(row, "discarded, and no operator let it go")
+        elif row.reason in {r.reason for r in self.ledger.newest(row.id or "")}:
             return
-        if row.reason == "discarded" and not (decides and plan is not None and plan.action in _LETS_GO):
-            self._say(row, "discarded, and no operator let it go")
-        elif row.reason == "parked" and not (head.plan_id in self.stopped or (plan and plan.action == "restore")):
+        elif row.reason == "parked" and not parked:
             self._say(row, "parked, and no gate was closed")
-        elif row.reason == "conflict" and not self._contradicted(row):
+        elif row.reason == "conflict":
+            self._is_contradicted(row, plan_id)
+
+    def _is_buried(self, row: Held) -> bool:
+        """Beside what somebody let go: a repeat of that, or where all was let go."""
+        gone = {identity(r) for r in self.ledger.newest(row.id or "") if r.reason == "discarded"}
+        return identity(row) in gone or self.ledger.blocked(row.id or "") == "discarded"
+
+    def _was_held_as(self, row: Held) -> str:
+        """Before it was let go; what came since, as its neighbours were, if they were so for one reason."""
+        published = self.ledger.published.get(row.id or "")
+        gone = [r for r in self.ledger.newest(row.id or "") if r.reason == "discarded"]
+        if published:
+            gone = [r for r in gone if not _has(published[-1], r)]
+        before = {self._before(r) for r in gone} - {""}
+        return self._before(row) or (before.pop() if len(before) == 1 else "conflict")
+
+    def _before(self, row: Held) -> str:
+        rows = [r for r in self.ledger.held[row.coordinate] if identity(r) == identity(row) and self.ledger.counts(r)]
+        stood = [r.reason for r in rows if r.reason != "discarded"]
+        return stood[-1] if stood else ""
+
+    def _is_contradicted(self, row: Held, plan_id: str) -> None:
+        """By what is published, or else by what its batch has read, and what is held and was not let go."""
+        rows, mine = self.ledger.published.get(row.id or ""), self.ledger.piece_of(row)
+        if mine is None:
+            return
+        has = bool(rows) and _has(rows[-1], row)
+        if not has and self.ledger.is_let_go(mine):
+            self._say(row, "held as a conflict, and an operator let that very copy go")
+            return
+        if rows and not (has and mine.count in (None, len(rows[-1].chunks))):
+            return
+        known = self.ledger.reads.get(plan_id, set()) | self.ledger.held_records()
+        pieces = [p for c in known if self.ledger.committed(c) and (p := self.ledger.piece(self.ledger.records[c]))]
+        stand = [p for p in pieces if p.id == row.id and not self.ledger.is_let_go(p)]
+        if not Truth((*stand, mine)).contradicts_itself:
             self._say(row, "held as a conflict, and nothing contradicts it")
-
-    def _is_done(self, action: str, waveform_id: str) -> None:
-        """A decision is no decision where everything is as it was."""
-        reasons = {row.reason for row in self.ledger.effective(waveform_id)}
-        done = {
-            "accept": bool(self.ledger.published.get(waveform_id)),
-            "pick": "conflict" not in reasons or bool(self.ledger.published.get(waveform_id)),
-            "discard": not self.ledger.undecided(waveform_id),
-            "restore": "discarded" not in reasons,
-        }
-        if not done.get(action, True):
-            self.case.say(Kind.UNTRUE, f"an operator's {action} is told as done, and is not", [waveform_id])
-
-    def _contradicted(self, row: Held) -> bool:
-        """By anything that was ever sent."""
-        known = (r for c, r in self.ledger.records.items() if self.ledger.committed(c))
-        pieces = tuple(piece for r in known if (piece := piece_of(r)) is not None and piece.id == row.id)
-        return Truth(pieces).contradicts_itself
 
     def _is_what_lies_there(self, row: Held) -> None:
         found = [piece_of(self.ledger.records[c]) for c in self.ledger.places(row.coordinate)]
@@ -94,3 +121,9 @@ class HeldRules(Rule):
 
     def _say(self, row: Held, what: str) -> None:
         self.case.say(Kind.INVENTED, what, [] if row.id is None else [row.id], [row.coordinate])
+
+
+def _has(published: Published, row: Held) -> bool:
+    """Whether a published row is made of this very chunk, among others."""
+    at = row.seq if row.seq is not None else -1
+    return 0 <= at < len(published.chunks) and published.chunks[at][3:] == (row.length, row.piece)

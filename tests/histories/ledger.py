@@ -363,9 +363,21 @@ class Ledger:
         said = [(self._words(row), row.reason) for row in self.effective(waveform_id)]
         return {words for words, _ in said} - {words for words, reason in said if reason != "discarded"}
 
+    def is_let_go(self, piece: Piece) -> bool:
+        """Whether an operator let this very copy go."""
+        said = piece.same, piece.count, piece.digest
+        return piece.same in self.discarded(piece.id) or said in self.discarded_words(piece.id)
+
+    def record_of(self, row: Held) -> Produced | None:
+        """None of what was cut off, and may be of no coordinate any more."""
+        return self.records.get(self._place(row))
+
+    def piece_of(self, row: Held) -> Piece | None:
+        record = self.record_of(row)
+        return self.piece(record) if record is not None else None
+
     def _words(self, row: Held) -> Words:
-        record = self.records.get(self._place(row))  # what was cut off may be of no coordinate any more
-        piece = self.piece(record) if record is not None else None
+        piece = self.piece_of(row)
         return (identity(row), None, None) if piece is None else (identity(row), piece.count, piece.digest)
 
     def _place(self, row: Held) -> Coordinate:

@@ -6,7 +6,7 @@ What is whole and sound is published in the end, and what somebody let go is hel
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Set
 from itertools import permutations
 
 from tests.domain.oracle import Piece, Truth
@@ -155,13 +155,16 @@ class RowRules(Rule):
         known = own | self.ledger.held_records() | self.ledger.reads.get(row.plan_id, set()) | self._before_it(row)
         known |= {f for c in own for f in self._sent_again_there(c)}
         records = [self.ledger.records[c] for c in known if self.ledger.committed(c)]
-        gone, words = self.ledger.discarded(row.id), self.ledger.discarded_words(row.id)
-        if not words:
+        return self._standing(row.id, records, own={self.ledger.records[c] for c in own})
+
+    def _standing(
+        self, waveform_id: str, records: list[Produced], *, own: Set[Produced] = frozenset()
+    ) -> list[Produced]:
+        """Without the copies of a waveform that an operator let go."""
+        if not self.ledger.discarded_words(waveform_id):
             return records
-        mine = {self.ledger.records[c] for c in own}
-        pieces = [(r, self.ledger.piece(r)) for r in records]
-        is_gone = [p is not None and (p.same in gone or (p.same, p.count, p.digest) in words) for _, p in pieces]
-        return [r for (r, _), so in zip(pieces, is_gone, strict=True) if r in mine or not so]
+        pieces = {r: p for r in records if (p := self.ledger.piece(r)) is not None and p.id == waveform_id}
+        return [r for r in records if r in own or r not in pieces or not self.ledger.is_let_go(pieces[r])]
 
     def _sent_again_there(self, c: Coordinate) -> list[Coordinate]:
         """What lay at the same place before, or does since, and is the same but for when it was sent: whatever is held
@@ -230,19 +233,27 @@ class RowRules(Rule):
         }
         # Of what is kept: a repeat with a count where the kept copy has none is not understood (docs/guarantees.md).
         kept = self.ledger.held_records() - lost
-        passed = self.ledger.truths(self.ledger.records[c] for c in kept if self.ledger.committed(c))
-        for waveform_id, truth in self.ledger.truths(self._visible()).items():
-            seen = passed.get(waveform_id)
+        passed = self._by_waveform(self.ledger.records[c] for c in kept if self.ledger.committed(c))
+        for waveform_id, sent in self._by_waveform(self._visible()).items():
             if waveform_id in self.ledger.published or waveform_id in self._refused | self.case.refused:
                 continue
             if waveform_id in self.ledger.deleted and not self._read_again(waveform_id):
                 continue  # what somebody has deleted stays away, unless it is read again
-            if self.ledger.blocked(waveform_id) or self.ledger.discarded(waveform_id):
+            if self.ledger.blocked(waveform_id):
                 continue  # somebody has to decide, or has
             if waveform_id in self._given_up:
                 continue  # nobody takes up again what waits no longer, but who decides about it
-            if truth.publishable and seen is not None and seen.publishable:
+            # What was picked goes on without the copies that were not.
+            owed = [self.ledger.truths(self._standing(waveform_id, some)) for some in (sent, passed[waveform_id])]
+            if all(waveform_id in truth and truth[waveform_id].publishable for truth in owed):
                 self.case.say(Kind.LOST, "whole and sound, and never published", [waveform_id])
+
+    def _by_waveform(self, records: Iterable[Produced]) -> dict[str, list[Produced]]:
+        found: dict[str, list[Produced]] = defaultdict(list)
+        for r in records:
+            if (piece := self.ledger.piece(r)) is not None:
+                found[piece.id].append(r)
+        return found
 
     def _read_again(self, waveform_id: str) -> bool:
         """Whether all that there is of it was read since its row was deleted."""

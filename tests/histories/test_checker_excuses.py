@@ -215,7 +215,8 @@ def test_a_picked_copy_is_of_its_time_by_what_repeats_it_and_by_nothing_else(
         sent = replace(produced(6, repeat), timestamp_ms=at_ms)
         at = next(n for n, e in enumerate(early) if isinstance(e, Held))
         conflict = produced(7, cut("w1", [b"\x08\x00"], meta=metadata(NOW))[0])
-        events = [*early[:at], sent, conflict, held(6, repeat, "d1", "conflict"), *early[at:]]
+        reads = Read("run-1", "p1", T, 0, 6, 8, (6, 7))
+        events = [*early[:at], sent, conflict, reads, held(6, repeat, "d1", "conflict"), *early[at:]]
         return Kind.INVENTED in kinds(then(events, *a_decision("pick", LATER)))
 
     assert invented(WAVE[seq]) is not excused

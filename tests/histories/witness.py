@@ -177,6 +177,8 @@ class Witness:
                 epochs={p: at.epoch for p, at in self._log.partitions.items()},
                 epoch_ends=self._epoch_ends() if scope is not None and not plan.after else (),
                 told=self._told_of(plan),
+                pick="" if held is None else held.pick,
+                parks=plan.stream.on_closed_gate == "park",
             )
         )
 

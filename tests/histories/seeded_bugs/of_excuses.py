@@ -61,6 +61,11 @@ def who_accepts_does_nothing(patch: Patch) -> None:
 
 
 @shows(Kind.UNTRUE)
+def who_redrives_does_nothing(patch: Patch) -> None:
+    _does_nothing(patch, HeldAction.REDRIVE)
+
+
+@shows(Kind.UNTRUE)
 def who_picks_does_nothing(patch: Patch) -> None:
     _does_nothing(patch, HeldAction.PICK)
 

@@ -8,11 +8,13 @@ from typing import Any, cast
 
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import closed_gate, held_approval, steps, undo
+from wavestitch.batch import carry, closed_gate, held_approval, steps, undo
+from wavestitch.contracts import decision, pending_decision
 from wavestitch.contracts.batch_stages import CommitHead
 from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.held_choice import HeldChoice
 from wavestitch.contracts.plan import PlanKind
+from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stages import RewindTo
 
 
@@ -41,6 +43,76 @@ def a_closed_gate_lapses_when_the_head_under_it_is_expired(patch: Patch) -> None
         return [b for b in real(closed, heads, tables) if b.plan and closed_gate.is_in_history(b.plan, heads)]
 
     patch.setattr(closed_gate, "_barring", wrong)
+
+
+@shows(Kind.INVENTED)
+def a_closed_gate_parks_whatever_the_stream_says(patch: Patch) -> None:
+    real = cast(Any, steps.step_validate).__wrapped__
+
+    def wrong(edges: Any, plan: Any, *about: Any, **how: Any) -> Any:
+        stream = plan.stream.model_copy(update={"on_closed_gate": "park"})
+        return real(edges, replace(plan, stream=stream), *about, **how)
+
+    patch.setattr(carry, "step_validate", steps.of_a_plan("validating")(wrong))
+
+
+@shows(Kind.INVENTED)
+def what_the_gate_refuses_parks_all_the_others(patch: Patch) -> None:
+    real = pending_decision._verdict
+
+    def wrong(found: Any, evidence: Any, **how: Any) -> Any:
+        reason, why = real(found, evidence, **how)
+        parks = reason is None and evidence.failed and not how["accepts"]
+        return (Reason.PARKED, "beside what failed") if parks else (reason, why)
+
+    patch.setattr(pending_decision, "_verdict", wrong)
+
+
+@shows(Kind.STALE_WRITER, act="picked_and_completed")
+def who_picks_the_first_gets_the_last(patch: Patch) -> None:
+    real, other = pending_decision.pick_copy, {"first": "last", "last": "first"}
+    patch.setattr(pending_decision, "pick_copy", lambda chunks, pick: real(chunks, other.get(pick, pick)))
+
+
+@shows(Kind.INVENTED, act="whole_when_it_is_restored_too_late")
+def what_is_restored_is_parked(patch: Patch) -> None:
+    real = pending_decision.PendingDecision._restore
+    patch.setattr(
+        pending_decision.PendingDecision,
+        "_restore",
+        lambda self, h, *how, **more: real(self, replace(h, reason=Reason.PARKED), *how, **more),
+    )
+
+
+@shows(Kind.INVENTED, act="discarded_copy_comes_again")
+def what_was_discarded_beside_a_row_is_a_conflict_when_it_comes_again(patch: Patch) -> None:
+    """The row itself is known again."""
+    patch.setattr(
+        pending_decision.PendingDecision,
+        "_bury",
+        lambda self, c, _: self.set_aside(c, Reason.CONFLICT, "it has other bytes"),
+    )
+
+
+@shows(Kind.LOST, act="picked_and_completed")
+def what_was_picked_waits_for_ever(patch: Patch) -> None:
+    def wrong(self: Any, waveform_id: str, read: Any, mine: Any) -> None:
+        found = self._assembled(waveform_id, self._beside_held(read, mine))
+        whole = found.reason is None and any(h.reason is Reason.DISCARDED for h in mine)
+        self._settle(replace(found, reason=Reason.OPEN, evidence="a part was let go") if whole else found)
+
+    patch.setattr(pending_decision.PendingDecision, "assemble", wrong)
+
+
+@shows(Kind.INVENTED, act="picked_and_completed")
+def what_was_discarded_of_a_waveform_blocks_the_rest(patch: Patch) -> None:
+    real = pending_decision.blocked_by
+
+    def wrong(mine: Any) -> Any:
+        return real(mine) or (Reason.DISCARDED if any(h.reason is Reason.DISCARDED for h in mine) else None)
+
+    for module in (decision, pending_decision):
+        patch.setattr(module, "blocked_by", wrong)
 
 
 @shows(Kind.INVENTED)
