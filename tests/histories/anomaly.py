@@ -38,7 +38,7 @@ class Kind(StrEnum):
     """A run loaded or opened what its batch does not touch, and would load ever more; or read more than that may."""
     UNBOUNDED_END = "unbounded end"
     """A run without an end, with an end past its deadline, or without a known reason; or one that does what a refusal
-    names as the way out, and is refused in the same words."""
+    names as the way out, and is refused in the same words; or one that is refused though nothing speaks against it."""
 
 
 @dataclass(frozen=True, slots=True)

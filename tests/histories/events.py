@@ -284,6 +284,13 @@ class Advised:
 
 
 @dataclass(frozen=True, slots=True)
+class Unhindered:
+    """All is quiet, and nothing speaks against the run that comes: it has something to do, and ends well."""
+
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
 class GateClosed:
     """The gate stopped this plan, which would have published these waveforms."""
 
@@ -406,6 +413,7 @@ Event = (
     | TakenOut
     | Deleted
     | Advised
+    | Unhindered
     | CatalogSetBack
     | GateClosed
     | Abandoned

@@ -106,7 +106,8 @@ class HeldRules(Rule):
         if rows and not (has and mine.count in (None, len(rows[-1].chunks))):
             return
         known = self.ledger.reads.get(plan_id, set()) | self.ledger.held_records()
-        pieces = [p for c in known if self.ledger.committed(c) and (p := self.ledger.piece(self.ledger.records[c]))]
+        # Also what is no chunk by the definition: whether that may say anything is not asked here.
+        pieces = [p for c in known if self.ledger.committed(c) and (p := piece_of(self.ledger.records[c]))]
         stand = [p for p in pieces if p.id == row.id and not self.ledger.is_let_go(p)]
         if not Truth((*stand, mine)).contradicts_itself:
             self._say(row, "held as a conflict, and nothing contradicts it")

@@ -8,7 +8,7 @@ from math import inf
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Advised, Committed, Ended, Event, Started, Truncated, Where
+from tests.histories.events import Advised, Committed, Ended, Event, Started, Truncated, Unhindered, Where
 
 ENDS = frozenset(
     (
@@ -21,7 +21,7 @@ _GO_TO, _UNTIL = (re.compile(rf"`wavestitch {said} ([^ `]+)") for said in (r"rew
 
 class RunRules(Rule):
     """`runs`: those under way. `said`: how each one ended. `advised`: by run, whose refusal it follows. `exchanged`: by
-    partition, when it was last cut off; `began`: by run, when."""
+    partition, when it was last cut off; `began`: by run, when. `free`: runs that nothing speaks against."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -30,6 +30,7 @@ class RunRules(Rule):
         self.advised: dict[str, str] = {}
         self.exchanged: dict[Where, int] = {}
         self.began: dict[str, int] = {}
+        self.free: set[str] = set()
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -42,6 +43,8 @@ class RunRules(Rule):
                     self._goes_past(event, before)
             case Truncated():
                 self.exchanged[event.topic_id, event.partition] = self.case.at
+            case Unhindered():
+                self.free.add(event.run)
             case Advised():
                 self.advised[event.run] = event.of
 
@@ -60,6 +63,9 @@ class RunRules(Rule):
             say(Kind.UNBOUNDED_END, f"{event.run} ({started.what}) ended at {event.at}, due at {started.deadline}")
         elif event.reason not in ENDS:
             say(Kind.UNBOUNDED_END, f"{event.run} ({started.what}) ended by no known reason: {event.reason}")
+        elif event.run in self.free and event.reason != "done":
+            why = f"ended though nothing speaks against it: {event.reason}, {event.text}"
+            say(Kind.UNBOUNDED_END, f"{event.run} ({started.what}) {why}")
 
     def _goes_past(self, event: Ended, head: Committed) -> None:
         """The way past what is gone that it names: what is there is read before that, or after it."""

@@ -19,10 +19,11 @@ from tests.histories.by_hand import (
     planned,
     produced,
     proof_of,
+    sound,
     then,
 )
 from tests.histories.checker import analyse
-from tests.histories.events import Abandoned, Answered, Event, Held, Planned
+from tests.histories.events import Abandoned, Answered, Ended, Event, Held, Planned, Unhindered
 from tests.histories.history import History
 from tests.histories.promotion_events import GateSays
 
@@ -103,3 +104,18 @@ def test_what_was_picked_and_is_whole_is_owed() -> None:
     assert owed not in what(then(events, *a_decision("pick", dropped))), "it is in conflict still"
     given_up = planned("p9", run="run-2", kind="held", action="redrive", ids=("w1",))
     assert owed not in what(then(events, *a_decision("pick", dropped, *rows), given_up, Abandoned("p9")))
+
+
+@pytest.mark.parametrize(
+    ("free", "reason", "told"),
+    [
+        ("run-2", "Refused", True),
+        ("run-2", "nothing to do", True),
+        ("run-2", "done", False),
+        ("run-9", "Refused", False),
+    ],
+)
+def test_what_nothing_speaks_against_is_done(free: str, reason: str, told: bool) -> None:
+    ends = [replace(e, reason=reason, text="no") if isinstance(e, Ended) else e for e in a_decision("discard", ids=())]
+    said = f"run-2 (held) ended though nothing speaks against it: {reason}, no"
+    assert (said in what(then(sound(), Unhindered(free), *ends))) is told

@@ -6,13 +6,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
+from tests.histories import undoing
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import carry, closed_gate, held_approval, steps, undo
+from wavestitch.batch import backfill, carry, closed_gate, held_approval, held_decision, steps, undo, verify
 from wavestitch.contracts import decision, pending_decision
 from wavestitch.contracts.batch_stages import CommitHead
 from wavestitch.contracts.errors import Fenced, Refused
-from wavestitch.contracts.held_choice import HeldChoice
+from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.stages import RewindTo
@@ -252,3 +253,45 @@ def undo_leaves_a_partition_that_was_added_where_it_is(patch: Patch) -> None:
         return RewindTo(kept, found.topic_id) if kept else None
 
     patch.setattr(CommitHead, "opposite", wrong)
+
+
+# what nobody has a reason to refuse
+
+
+def _refused(*_: Any, **__: Any) -> Any:
+    raise Refused("not today")
+
+
+_FREE = "what_nobody_has_a_reason_to_refuse"
+
+
+@shows(Kind.UNBOUNDED_END, act=_FREE)
+def undo_is_refused(patch: Patch) -> None:
+    patch.setattr(undoing, "plan_undo", _refused)
+
+
+@shows(Kind.UNBOUNDED_END, act=_FREE)
+def a_backfill_is_refused(patch: Patch) -> None:
+    patch.setattr(backfill, "step_plan_backfill", _refused)
+
+
+@shows(Kind.UNBOUNDED_END, act=_FREE)
+def a_verification_is_refused(patch: Patch) -> None:
+    patch.setattr(verify, "verify_range", _refused)
+
+
+def _changes_nothing(patch: Patch, *actions: HeldAction) -> None:
+    real = held_decision.why_not
+    patch.setattr(
+        held_decision, "why_not", lambda one, action, *how: "stays" if action in actions else real(one, action, *how)
+    )
+
+
+@shows(Kind.UNBOUNDED_END, act=_FREE)
+def restore_is_refused(patch: Patch) -> None:
+    _changes_nothing(patch, HeldAction.RESTORE)
+
+
+@shows(Kind.UNBOUNDED_END, act=_FREE)
+def a_pick_is_refused(patch: Patch) -> None:
+    _changes_nothing(patch, HeldAction.PICK)
