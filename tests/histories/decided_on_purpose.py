@@ -82,9 +82,11 @@ class DecidedOnPurpose(Resetting):
             self.nothing_speaks_against()
             self.backfilled()
         limits = self.stream.limits.model_copy(update={"max_batch_bytes": Limits().max_batch_bytes})
-        stream, there = self.stream.model_copy(update={"limits": limits}), span(p, start, self.stands(p))
+        stream = self.stream.model_copy(update={"limits": limits})
+        logs = self.bench.log.partitions.items()
+        there = tuple(span(p, at.log_start, self.stands(p)) for p, at in logs if at.log_start < self.stands(p))
         self.nothing_speaks_against()
-        self.launch("verify", partial(self.verified, stream, VerifyRequest(ranges=(there,))), far=True)
+        self.launch("verify", partial(self.verified, stream, VerifyRequest(ranges=there)), far=True)
 
     def _decided_about(self, first: Letter) -> None:
         wanted = Selection(ids=(self.id_of(first),))
