@@ -27,7 +27,7 @@ from wavestitch.batch.rewind import Target
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.quantities import Partition
-from wavestitch.contracts.stream import Reading, Stream
+from wavestitch.contracts.stream import Limits, Reading, Stream
 
 KEY = "env:WAVESTITCH_PROOF_KEY"
 
@@ -68,12 +68,19 @@ class Deciding(Accidents):
 
     def batch(self, stream: Stream, request: PlanRequest, park: bool = False, unsure: bool = False) -> Any:
         how = self.carrying(park=park, unsure=unsure)
-        if request.ranges:
-            self.history.append(Named(under_way(), tuple((r.partition, r.start, r.end) for r in request.ranges)))
+        if request.ranges or request.only is not None or request.until:
+            self.history.append(self._named_by(stream, request))
         done = run_batch(self.bench, stream, request, clock_ms=self.clock_ms, how=how)
         if request.until and not isinstance(done, NothingToDo):
             self.ops["run until a named offset"] += 1
         return done
+
+    def _named_by(self, stream: Stream, request: PlanRequest) -> Named:
+        ranges = tuple((r.partition, r.start, r.end) for r in request.ranges)
+        only = None if request.only is None else tuple(sorted(request.only))
+        roomy = stream.limits.max_batch_bytes == Limits().max_batch_bytes and not self.bench.stops
+        most = stream.limits.max_batch_records if roomy else None
+        return Named(under_way(), ranges, only, tuple(sorted(request.until.items())), most)
 
     # what is held
 

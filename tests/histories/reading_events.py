@@ -16,10 +16,15 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A run is asked to read these offsets: (partition, start, end)."""
+    """A run is asked to read these offsets: (partition, start, end). An ingest: `only` of these partitions (None: of
+    all), and of those in `until` (partition, end) as far as that. `most`: offsets that one batch of it takes; None
+    where its bytes may be fewer."""
 
     run: str
     ranges: tuple[tuple[int, int, int], ...]
+    only: tuple[int, ...] | None = None
+    until: tuple[tuple[int, int], ...] = ()
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

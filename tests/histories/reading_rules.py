@@ -32,8 +32,8 @@ _INTERVAL = re.compile(r"\[(\d+), (\d+)\)")
 class ReadingRules(Rule):
     """`began`: runs under way, what each is, and since which event. `touched`: by run, the places that it read, and
     `taken` by run and plan, all of it. `since`: when what lies at a place was produced. `cut`: partitions that were cut
-    off at any time. `made`: since which event the topic is there. `named`: by run, the offsets
-    that it is to read."""
+    off at any time. `made`: since which event the topic is there. `named`: by run, what it is
+    asked to read."""
 
     hears = (Produced,)
 
@@ -45,7 +45,7 @@ class ReadingRules(Rule):
         self.since: dict[Coordinate, int] = {}
         self.cut: set[tuple[str, int]] = set()
         self.made = 0
-        self.named: dict[str, tuple[tuple[int, int, int], ...]] = {}
+        self.named: dict[str, Named] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -61,9 +61,11 @@ class ReadingRules(Rule):
                 for c in gone:
                     del self.since[c]
             case Named():
-                self.named[event.run] = event.ranges
+                self.named[event.run] = event
             case Planned(kind="manual") if event.run in self.named:
                 self._plans(event)
+            case Planned(kind="ingest") if event.run in self.named:
+                self._ingests(event, self.named.pop(event.run))
             case Read():
                 self._read(event)
             case Loaded():
@@ -78,10 +80,22 @@ class ReadingRules(Rule):
     def _plans(self, plan: Planned) -> None:
         """All that was named, and nothing else."""
         planned = {(p, o) for p, start, end in plan.ranges for o in range(start, end)}
-        named = {(p, o) for p, start, end in self.named.pop(plan.run) for o in range(start, end)}
+        named = {(p, o) for p, start, end in self.named.pop(plan.run).ranges for o in range(start, end)}
         if planned != named:
             where = [(plan.topic_id, *at) for at in sorted(planned ^ named)]
             self.case.say(Kind.UNTRUE, f"{plan.run} was asked for other offsets than it reads", at=where)
+
+    def _ingests(self, plan: Planned, asked: Named) -> None:
+        """No partition that was not named; and as far as was named, unless that is more than a batch takes."""
+        ends = {p: end for p, start, end in plan.ranges if start < end}
+        others = set() if asked.only is None else ends.keys() - set(asked.only)
+        full = asked.most is None or sum(end - start for _, start, end in plan.ranges) >= asked.most
+        until = {p: end for p, end in asked.until if asked.only is None or p in asked.only}
+        reach = {p: (ends.get(p, plan.positions.get(p, 0)), end) for p, end in until.items()}
+        others |= {p for p, (at, end) in reach.items() if at > end or (at < end and not full)}
+        if others:
+            at = [(plan.topic_id, p, ends.get(p, 0)) for p in sorted(others)]
+            self.case.say(Kind.UNTRUE, f"{plan.run} was asked to ingest otherwise than it reads", at=at)
 
     def _read(self, event: Read) -> None:
         read = {(event.topic_id, event.partition, o) for o in event.offsets}

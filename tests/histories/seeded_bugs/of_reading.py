@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from consumers.byte_budget import ByteBudget
 from tests.fakes.fake_log import FakeLog
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
+from wavestitch.batch import backlog
+from wavestitch.batch.plan_request import PlanRequest
 from wavestitch.contracts import holes
 from wavestitch.contracts.holes import Proof
 from wavestitch.tables.lookup.id_index import IdIndex
@@ -54,3 +57,30 @@ def a_leader_that_wrote_nothing_passes_for_a_cut(patch: Patch) -> None:
         return idle or real(self, partition, start, epoch)
 
     patch.setattr(FakeLog, "diverged", wrong)
+
+
+@shows(Kind.UNTRUE)
+def an_ingest_of_some_partitions_reads_all(patch: Patch) -> None:
+    patch.setattr(PlanRequest, "wants", lambda *_: True)
+
+
+@shows(Kind.UNTRUE)
+def an_ingest_stops_one_short_of_where_it_was_to(patch: Patch) -> None:
+    real = backlog._end
+
+    def wrong(stream: Any, request: PlanRequest, *, partition: Any, start: Any, here: Any) -> Any:
+        end = real(stream, request, partition=partition, start=start, here=here)
+        return end - 1 if partition in request.until and end > start else end
+
+    patch.setattr(backlog, "_end", wrong)
+
+
+@shows(Kind.UNTRUE)
+def an_ingest_goes_past_where_it_was_to_stop(patch: Patch) -> None:
+    real = backlog._end
+
+    def wrong(stream: Any, request: PlanRequest, **where: Any) -> Any:
+        real(stream, request, **where)  # what it refuses, it refuses
+        return real(stream, replace(request, until={}), **where)
+
+    patch.setattr(backlog, "_end", wrong)
