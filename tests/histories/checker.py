@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from tests.histories.anomaly import Anomaly
 from tests.histories.approval_rules import ApprovalRules
 from tests.histories.case import BY_THE_THOUSAND, Case, Rule
+from tests.histories.count_rules import CountRules
 from tests.histories.decided_rules import DecidedRules
 from tests.histories.events import Event
 from tests.histories.first_head_rules import FirstHeadRules
@@ -31,6 +32,7 @@ from tests.histories.row_rules import RowRules
 from tests.histories.run_rules import RunRules
 from tests.histories.undo_rules import UndoRules
 from tests.histories.verify_rules import VerifyRules
+from tests.histories.watermark_rules import WatermarkRules
 
 RULES: tuple[type[Rule], ...] = (
     RunRules,
@@ -53,6 +55,8 @@ RULES: tuple[type[Rule], ...] = (
     HeldRules,
     DecidedRules,
     MaintenanceRules,
+    CountRules,
+    WatermarkRules,
 )
 
 

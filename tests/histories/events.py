@@ -158,6 +158,10 @@ class Planned:
     """Which copy an operator named: first, last, or the place of one."""
     parks: bool = True
     """By the definition that it was made of, a batch is parked by itself where its gate closes."""
+    clock_ms: int = 0
+    """When that was."""
+    idle_ms: int = 0
+    """After which a partition without a record holds the watermark back no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +201,10 @@ class Held:
     sequence: int = 0
     asked: bool = True
     """What was read was asked to be `proven`, if the stream ever asks for that."""
+    says: tuple[int | None, str | None] = (None, None)
+    """Of the whole: of how many chunks it is, and its digest."""
+    before: str = ""
+    """Of what was discarded: why it was held until then."""
 
     @property
     def coordinate(self) -> Coordinate:
@@ -239,18 +247,25 @@ class Committed:
     earlier: tuple[int, ...] = ()
     """Of those of a head that was made anew, where the position is of an earlier leader epoch than the log's: what lies
     there by now proves nothing of that one."""
+    counts: tuple[tuple[str, int], ...] | None = None
+    """How many chunks are held, by reason, as it says itself; None where nobody looked, and so below."""
+    watermark_ms: int | None = None
+    seen_ms: dict[int, int] = field(default_factory=dict)
+    """By partition, the record time of the last record before its position, as it says itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """A row of the batches table. `partitions`: per partition, the audit's figures; empty where it has none. `starts`:
-    (partition, start, end) of what it notes when waveforms start."""
+    (partition, start, end) of what it notes when waveforms start. `published`: how many waveforms its batch has, None
+    where it does not say."""
 
     run: str
     sequence: int
     decision: str
     partitions: dict[int, dict[str, int]]
     starts: tuple[tuple[int, int, int], ...] = ()
+    published: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from functools import partial
 
 from tests.builders.ranges import span
 from tests.fakes.faults import Steps
-from tests.histories.decided_on_purpose import DecidedOnPurpose
 from tests.histories.history import History
 from tests.histories.producing import START_MS
+from tests.histories.verified_apart import VerifiedApart
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Target
@@ -23,7 +23,7 @@ from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 WORDS = ("earliest", "previous", "head", "group", "latest", "new-topic")
 
 
-class Play(DecidedOnPurpose):
+class Play(VerifiedApart):
     """The world of one seed. `ops` counts what was done; `history` is what was seen. About half of what might be done
     is not, another half in each: `swarm`."""
 

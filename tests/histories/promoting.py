@@ -86,7 +86,8 @@ class Promoting(Lagging):
             return None
         shown: PromotionPreview = run.result
         said = shown.promotion
-        self.history.append(Offered(shown.plan.plan_id, tuple(zip(said.ids, said.was, said.made, strict=True))))
+        rows = tuple(zip(said.ids, said.was, said.made, strict=True))
+        self.history.append(Offered(shown.plan.plan_id, rows, shown.passed_over))
         self.offered = [*self.offered[-2:], shown]
         return shown
 

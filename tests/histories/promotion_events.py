@@ -24,10 +24,12 @@ class Spoils:
 @dataclass(frozen=True, slots=True)
 class Offered:
     """Somebody was shown a promotion, and it was kept. `rows`: of each waveform, by id, the digest of the pieces of the
-    row that is there, and of the one that is to be; empty where there is none."""
+    row that is there, and of the one that is to be; empty where there is none. `passed`: of each waveform that would
+    change and is left as it is, its id and why."""
 
     preview: str
     rows: tuple[tuple[str, str, str], ...]
+    passed: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from tests.histories.anomaly import Kind
 from tests.histories.approval_events import Approved, Declared
 from tests.histories.case import Case, Rule
 from tests.histories.events import (
+    Answered,
     Asks,
     Committed,
     Coordinate,
@@ -33,12 +34,22 @@ Row = tuple[bytes, tuple[tuple[str, int, int, int, str], ...]]
 """Of a published waveform its samples and chunks."""
 
 
+_NOTHING = "there is nothing to promote. A definition"
+"""Of a refusal that passes nothing over either."""
+_WHY = (
+    "is no chunk by the definition",
+    "contradicts its row",
+    "contradicts what is held of it",
+    "the batch would make something else of it",
+)
+
+
 class PromotionRules(Rule):
     """`offered`: by preview, of each waveform which row is there and which is to be, and by which definition; `asked`:
     by run, what it was approved to do, and by which; `begun`: by plan. `out`, `put`: of the head that is about to be
     committed; `waiting`: what of `out` waits for a decision that nobody made; `done`: of heads that were committed, by
     plan. `undoing`: by run. `stood`: of runs at work, whether what they were to do was so at any moment since.
-    `shows`: the run that shows one, and `its_range`: what it has read for that.
+    `answered`: plans at whose gate somebody has. `shows`: the run that shows one; `its_range`: what it read for that.
     `fresh`: the preview since which nothing happened but what `at_once` did, the run that was begun on it."""
 
     hears = (Produced, Looked)
@@ -56,6 +67,7 @@ class PromotionRules(Rule):
         self.stood: dict[str, bool] = {}
         self.fresh = self.at_once = self.shows = ""
         self.its_range: set[Coordinate] = set()
+        self.answered: set[str] = set()
         self.definition = 0
 
     def first_look(self, event: Event) -> None:
@@ -77,6 +89,13 @@ class PromotionRules(Rule):
                 rows = {i: (was, made) for i, was, made in event.rows}
                 self.offered[event.preview] = rows, self.definition
                 self._is_so(event.preview, rows)
+                passed = dict(event.passed)
+                self._is_all(event.preview[:8], rows.keys() | passed.keys())
+                self._is_passed_over(event.preview[:8], passed)
+            case Ended(run=self.shows) if _NOTHING in event.text:
+                self._is_all(event.run, set())
+            case Answered():
+                self.answered.add(event.plan_id)
             case Approved():
                 self.asked[event.run] = event.preview, self.definition
             case Planned(kind="promote") if event.run in self.asked:
@@ -107,6 +126,43 @@ class PromotionRules(Rule):
                 self._say(Kind.UNTRUE, f"{preview[:8]} would take out what nothing refuses", waveform_id)
             elif made and waveform_id in self.case.refused:
                 self._say(Kind.UNTRUE, f"{preview[:8]} would publish what the gate refuses", waveform_id)
+
+    def _is_all(self, who: str, named: set[str]) -> None:
+        """What the range has whole, and would be published otherwise than it is, is offered or passed over by name."""
+        seen = self.ledger.readable() & self.its_range
+        here = self.ledger.truths(self.ledger.records[c] for c in seen)
+        whole = sorted(i for i, truth in here.items() if truth.publishable and i not in named)
+        if left := [i for i in whole if (self._goes(i, seen) if i in self.ledger.published else self._comes(i, seen))]:
+            self._say(Kind.UNTRUE, f"{who} leaves out what would change", *left)
+
+    def _goes(self, waveform_id: str, seen: set[Coordinate]) -> bool:
+        """Whether nothing but the gate says anything of a row, and nobody has accepted that."""
+        row = self.ledger.published[waveform_id][-1]
+        plan = self.ledger.plans.get(row.plan_id)
+        accepted = row.plan_id in self.answered or plan is None or plan.action == "accept"
+        mine = set(_pieces(waveform_id, _row(row)))
+        others = [one for one in self.ledger.newest(waveform_id) if identity(one) not in mine]
+        there = {c for c in seen if (piece := self.ledger.piece(self.ledger.records[c])) and piece.same in mine}
+        lies = {chunk[:3] for chunk in row.chunks} <= there
+        return waveform_id in self.case.refused and lies and not (accepted or others)
+
+    def _comes(self, waveform_id: str, seen: set[Coordinate]) -> bool:
+        """Whether all of it is held from where it lies in the range, and waits for nobody."""
+        held = self.ledger.newest(waveform_id)
+        lies = [(c, piece.same) for c in seen if (piece := self.ledger.piece(self.ledger.records[c])) is not None]
+        mine = {(c, same) for c, same in lies if same[0] == waveform_id}
+        waits = waveform_id in self.case.refused or any(one.reason in (*BLOCKS, "discarded") for one in held)
+        return {(one.coordinate, identity(one)) for one in held} == mine and not waits
+
+    def _is_passed_over(self, who: str, passed: dict[str, str]) -> None:
+        for waveform_id, why in passed.items():
+            row = self.ledger.published.get(waveform_id)
+            outside = row is not None and not {chunk[:3] for chunk in row[-1].chunks} <= self.its_range
+            held = any(one.reason in why for one in self.ledger.newest(waveform_id))
+            known = {"chunks outside": outside, "chunks of it are held as": held}
+            said = next((so for words, so in known.items() if words in why), any(words in why for words in _WHY))
+            if not said:
+                self._say(Kind.UNTRUE, f"{who} passes over what it says nothing true of: {why}", waveform_id)
 
     def _look_what_stands(self, event: Event) -> None:
         """Whoever ends well has committed it, which others judge, or has found it done, and what it did still there."""

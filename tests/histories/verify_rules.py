@@ -12,6 +12,9 @@ writes nothing.
     one    not all: the others lie elsewhere                  outside
     none   some that an ingest has read, held from nowhere    missing in the table
     none   all of them held from where they lie               held; discarded, where each of them is
+    none   held, from where it lies no more                   held, gone from Kafka, where that is before the log's
+                                                              beginning; else not found in Kafka; lost, where the
+                                                              table has no bytes of it
     none   none that was to be read yet                       outside
 
 Where copies contradict each other, or what they say cannot be, it is asked only that something is said.
@@ -23,7 +26,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tests.domain.oracle import Piece, Truth
+from tests.domain.oracle import Piece, Truth, piece_of
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
 from tests.histories.events import (
@@ -42,19 +45,20 @@ from tests.histories.table_events import CatalogSetBack, HistoryLost
 from tests.histories.verify_events import Verified
 
 _ANYTHING: set[str] = set()
-_ELSEWHERE = {"held, gone from Kafka", "lost", "not found in Kafka"}
+_ALONE, _LOST, _NOT_FOUND = "held, gone from Kafka", "lost", "not found in Kafka"
 Lies = tuple[Coordinate, Piece]
 
 
 class VerifyRules(Rule):
     """`verifying`: runs that do. `read`: what ingests have read whose heads are there, and by which; `vanished`: heads
-    whose rows were lost, and stand in no history again."""
+    whose rows were lost, and stand in no history again. `readable`: what the log has now."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self.verifying: set[str] = set()
         self.read: dict[Coordinate, set[int]] = defaultdict(set)
         self.vanished: set[int] = set()
+        self.readable: set[Coordinate] = set()
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -81,15 +85,18 @@ class VerifyRules(Rule):
                 self._verified(event)
 
     def _verified(self, event: Verified) -> None:
+        self.readable = self.ledger.readable()
         found, lies = dict(event.found), self._lies(event.read)
-        unread = [c for c in self.ledger.readable() if _is_in(c, event.asked) and not _is_in(c, event.read)]
+        unread = [c for c in self.readable if _is_in(c, event.asked) and not _is_in(c, event.read)]
         if unread:
             self.case.say(Kind.UNTRUE, f"{event.run} leaves out what is there", at=unread)
         known = {r.id for rows in self.ledger.published.values() for r in rows if self._touches(r, event.asked)}
-        for waveform_id in sorted((known - set(event.deleted)) | lies.keys() | found.keys()):
+        held = self._held_from(event) - self.ledger.published.keys()
+        for waveform_id in sorted((known - set(event.deleted)) | held | lies.keys() | found.keys()):
             here = lies.get(waveform_id, [])
             wanted = self._expected(waveform_id, here, event)
-            wanted |= self._beside(waveform_id, here) if wanted else set()
+            if wanted and waveform_id in self.ledger.published and waveform_id not in event.deleted:
+                wanted |= self._beside(waveform_id, event)
             said = found.get(waveform_id, "nothing")
             if wanted and said not in wanted:
                 what = f"{event.run} says {said!r}, and it is {' or '.join(sorted(wanted))}"
@@ -97,11 +104,16 @@ class VerifyRules(Rule):
 
     def _lies(self, ranges: tuple[tuple[int, int, int], ...]) -> dict[str, list[Lies]]:
         found: dict[str, list[Lies]] = defaultdict(list)
-        for c in sorted(c for c in self.ledger.readable() if _is_in(c, ranges)):
+        for c in sorted(c for c in self.readable if _is_in(c, ranges)):
             piece = self.ledger.piece(self.ledger.records[c])
             if piece is not None:
                 found[piece.id].append((c, piece))
         return found
+
+    def _held_from(self, event: Verified) -> set[str]:
+        """Waveforms of which a chunk is held from where it lies no more."""
+        rows = (row for rows in self.ledger.held.values() for row in rows if row.valid and self.ledger.counts(row))
+        return {row.id for row in rows if row.id is not None and self._away([row], event)}
 
     def _touches(self, row: Published, ranges: tuple[tuple[int, int, int], ...]) -> bool:
         return any(t == self.ledger.topic_id and _is_in((t, p, o), ranges) for t, p, o, _, _ in row.chunks)
@@ -113,7 +125,7 @@ class VerifyRules(Rule):
         if waveform_id in event.doubled:
             return {"differs"}
         if not rows:
-            return self._without_row(waveform_id, lies)
+            return self._without_row(waveform_id, lies, event)
         row = rows[-1]
         if waveform_id in event.cut:
             # Whatever the log has of it: it does not agree with itself. Only by what it still names is it found.
@@ -162,7 +174,7 @@ class VerifyRules(Rule):
         absent = any(_is_in(c, event.read) and there.get(c) != proof for c, proof in mine)
         return {"not found in Kafka"} if absent else {"outside"}
 
-    def _without_row(self, waveform_id: str, lies: list[Lies]) -> set[str]:
+    def _without_row(self, waveform_id: str, lies: list[Lies], event: Verified) -> set[str]:
         held = self.ledger.newest(waveform_id)
         copies = {identity(row) for row in held}
         head = self.ledger.heads[-1]
@@ -175,36 +187,57 @@ class VerifyRules(Rule):
             # Where no head is left that proves that it is the log that was read (docs/guarantees.md). What is held of
             # it comes before that.
             skipped = any(_is_in(c, head.skipped) for c in loose)
-            passed = (self._as_held(held, lies) if held else {"skipped"}) if skipped else set()
+            passed = (self._as_held(held, event) if held else {"skipped"}) if skipped else set()
             if taken_for_another.issuperset(loose):
                 passed |= {"held"}
             return {"missing in the table", *passed} if owed else _ANYTHING
         if not held:
             return _ANYTHING if taken_for_another else {"outside"} if lies else {"outside", "nothing"}
-        return self._as_held(held, lies) | ({"held"} if taken_for_another else set())
+        return self._as_held(held, event) | ({"held"} if taken_for_another else set())
 
-    def _as_held(self, held: list[Held], lies: list[Lies]) -> set[str]:
-        standing = {(row.coordinate, identity(row)) for row in held if row.reason != "discarded"}
+    def _as_held(self, held: list[Held], event: Verified) -> set[str]:
+        standing = [row for row in held if row.reason != "discarded"]
         if not standing:
             return {"discarded"}
-        there = {(c, piece.same) for c, piece in lies}
-        return {"held"} if standing <= there and not self._are_others(there) else {"held", *_ELSEWHERE}
+        away = self._away(standing, event)
+        if self._are_others((row.coordinate, identity(row)) for row in standing):
+            return {"held", _ALONE, _LOST, _NOT_FOUND}
+        return {next((word for word in (_LOST, _NOT_FOUND, _ALONE) if word in away), "held")}
+
+    def _away(self, rows: list[Held], event: Verified) -> set[str]:
+        """What is to be said of those that are held from where they lie no more."""
+        mine = [row for row in rows if row.topic_id == self.ledger.topic_id and _is_in(row.coordinate, event.asked)]
+        found: set[str] = set()
+        for row in (row for row in mine if not self._is_there(row, event)):
+            gone = row.offset < self.ledger.log_start.get(row.coordinate[:2], 0)
+            found.add(_ALONE if gone else _NOT_FOUND)
+            if not self.ledger.stands(identity(row)):
+                found.add(_LOST)
+        return found
+
+    def _is_there(self, row: Held, event: Verified) -> bool:
+        """Whether it lies where it is held from, also as what is no chunk by what is asked since."""
+        c = row.coordinate
+        piece = piece_of(self.ledger.records[c]) if c in self.readable and _is_in(c, event.read) else None
+        return piece is not None and piece.same == identity(row)
 
     def _was_no_chunk(self, c: Coordinate) -> bool:
         """Whether a record that is no chunk is held from this place, which has another one since."""
         there = self.ledger.held.get(c, ())
         return any(self.ledger.counts(row) and not row.valid for row in there)
 
-    def _beside(self, waveform_id: str, lies: list[Lies]) -> set[str]:
-        """What may come first of a waveform that is published: what is held beside that, and lies there no more."""
-        there = {(c, piece.same) for c, piece in lies}
-        held = {(row.coordinate, identity(row)) for row in self.ledger.newest(waveform_id)}
-        return set() if held <= there and not self._are_others(held) else _ELSEWHERE
+    def _beside(self, waveform_id: str, event: Verified) -> set[str]:
+        """What may come first of a waveform that is published: what is held beside that, and lies there no more. That
+        it is gone from Kafka is no difference."""
+        held = self.ledger.newest(waveform_id)
+        if self._are_others((row.coordinate, identity(row)) for row in held):
+            return {_LOST, _NOT_FOUND}
+        return self._away(held, event) - {_ALONE}
 
     def _are_others(self, known: Iterable[tuple[Coordinate, Identity]]) -> bool:
         """Whether at any of these places the same lay before, sent at another time: what is held may be of that."""
         return any(
-            (piece := self.ledger.piece(self.ledger.records[f])) is not None
+            (piece := piece_of(self.ledger.records[f])) is not None
             and piece.same == same
             and self.ledger.records[f].timestamp_ms != self.ledger.records[c].timestamp_ms
             for c, same in known

@@ -51,7 +51,9 @@ class Verifying(Backfilling):
         # Where budgets are tiny it would be hundreds of batches.
         limits = stream.limits.model_copy(update={"max_batch_bytes": Limits().max_batch_bytes})
         stream = stream.model_copy(update={"limits": limits})
-        request = self.a_range()
+        self.verify_of(stream, self.a_range())
+
+    def verify_of(self, stream: Stream, request: VerifyRequest) -> None:
         with self.in_one_go(), self.tampered() as changed:
             call = partial(self.verified, stream, request)
             run = self.launch("verify", call, far=True, deadline=DEADLINE)

@@ -179,6 +179,8 @@ class Witness:
                 told=self._told_of(plan),
                 pick="" if held is None else held.pick,
                 parks=plan.stream.on_closed_gate == "park",
+                clock_ms=plan.clock_ms,
+                idle_ms=int(plan.stream.idle * 1000),
             )
         )
 
@@ -202,11 +204,9 @@ class Witness:
         held = row.held
         chunk = held.chunk
         facts = (chunk.waveform_id, chunk.seq, chunk.length, chunk.piece.hex(), chunk.reason is None)
-        why = (held.reason.value, held.decision)
-        asked = held.proof == self.asked[0]
-        self.history.append(
-            Held(under_way(), *chunk.coordinate, *facts, *why, row.payload, row.stored, held.sequence, asked)  # type: ignore[arg-type]
-        )
+        why = (held.reason.value, held.decision, row.payload, row.stored, held.sequence, held.proof == self.asked[0])
+        said = (chunk.count, chunk.digest), held.before.value if held.before is not None else ""
+        self.history.append(Held(under_way(), *chunk.coordinate, *facts, *why, *said))  # type: ignore[arg-type]
 
     def _committed(self, head: Any, rows: list[PublishedRow]) -> None:
         gone = [row.waveform_id for went, _, row in self._tables.replaced if went == head.sequence]
@@ -236,6 +236,9 @@ class Witness:
                 head.note,
                 self._unproven(head),
                 self._earlier(head),
+                tuple(sorted(head.held.counts.items())) if head.held is not None else (),
+                head.watermark_ms,
+                {p: at.seen_ms for p, at in head.positions.items() if at.seen_ms is not None},
             )
         )
 
@@ -288,7 +291,8 @@ class Witness:
     def _recorded(self, row: Any) -> None:
         counts = {int(p): dict(n) for p, n in row.partitions.items()}
         starts = tuple((int(p), int(b[0]), int(b[1])) for p, blocks in row.starts.items() for b in blocks)
-        self.history.append(Recorded(under_way(), row.sequence, row.decision, counts, starts))
+        published = row.waveforms.get("published")
+        self.history.append(Recorded(under_way(), row.sequence, row.decision, counts, starts, published))
 
     def _restored(self, sequence: int) -> None:
         self.history.append(CatalogSetBack(sequence))

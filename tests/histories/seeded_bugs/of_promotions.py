@@ -11,6 +11,7 @@ from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
 from wavestitch.batch import held_approval, promote, publish, take_back
 from wavestitch.contracts import pending_decision, promotion, verification
+from wavestitch.contracts.definition_change import Change
 from wavestitch.contracts.held import PublishedWaveform
 
 ACT = "what_was_promoted_is_taken_back"
@@ -97,3 +98,31 @@ def a_promotion_is_shown_that_its_batch_refuses(patch: Patch) -> None:
 @shows(Kind.UNTRUE, act=ACT)
 def a_promotion_that_was_taken_back_is_told_as_done(patch: Patch) -> None:
     patch.setattr(held_approval, "refuse_taken_back", lambda *_: None)
+
+
+def _is_not_shown(patch: Patch, what: Change) -> None:
+    real = promote.changed
+
+    def wrong(one: Any) -> Any:
+        to = real(one)
+        return replace(to, change=Change.SAME) if to.change is what else to
+
+    patch.setattr(promote, "changed", wrong)
+
+
+@shows(Kind.UNTRUE, act=ACT)
+def what_a_promotion_would_publish_is_shown_to_nobody(patch: Patch) -> None:
+    _is_not_shown(patch, Change.NEWLY_PUBLISHED)
+
+
+@shows(Kind.UNTRUE, act=ACT)
+def what_a_promotion_would_take_out_is_shown_to_nobody(patch: Patch) -> None:
+    _is_not_shown(patch, Change.NEWLY_FAILING)
+
+
+@shows(Kind.UNTRUE, act=ACT)
+def a_promotion_passes_over_what_nothing_is_wrong_with(patch: Patch) -> None:
+    """By the name of a reason that it has not."""
+    real = promote._why_not
+    outside = "its row has chunks outside of what was compared; take a larger range"
+    patch.setattr(promote, "_why_not", lambda one: real(one) or ("" if one.made else outside))

@@ -11,7 +11,7 @@ from wavestitch.batch.publishes_nothing import PinnedTables
 from wavestitch.contracts import verification
 from wavestitch.contracts.reasons import Reason
 from wavestitch.contracts.row_face import RowFace
-from wavestitch.contracts.verification import LogExtent
+from wavestitch.contracts.verification import Agreement, LogExtent
 
 
 @shows(Kind.UNTRUE, since=15)
@@ -78,3 +78,31 @@ def one_discarded_chunk_makes_its_waveform_discarded(patch: Patch) -> None:
 def who_verifies_knows_no_head_but_the_newest(patch: Patch) -> None:
     """What stands in no history yet, as its batch was killed right after the commit, nobody has read then."""
     patch.setattr(PinnedTables, "heads", lambda self: list(self.pinned[:1]))
+
+
+def _held_is_told_as(patch: Patch, told: Agreement, meant: Agreement) -> None:
+    real = verification._as_held
+
+    def wrong(waveform_id: str, held: Any) -> Any:
+        found = real(waveform_id, held)
+        return replace(found, found=told) if found.found is meant else found
+
+    patch.setattr(verification, "_as_held", wrong)
+
+
+@shows(Kind.UNTRUE, act="held_and_taken")
+def what_is_held_and_gone_from_kafka_is_told_as_lost(patch: Patch) -> None:
+    """Though the table has its bytes."""
+    _held_is_told_as(patch, Agreement.LOST, Agreement.HELD_ALONE)
+
+
+@shows(Kind.UNTRUE, act="held_and_written_anew")
+def what_is_held_where_something_else_lies_is_told_as_gone_from_kafka(patch: Patch) -> None:
+    """As if retention had taken it."""
+    _held_is_told_as(patch, Agreement.HELD_ALONE, Agreement.NOT_FOUND)
+
+
+@shows(Kind.UNTRUE, act="held_without_bytes_and_taken")
+def what_is_lost_is_told_as_held_and_gone_from_kafka(patch: Patch) -> None:
+    """As if the table had its bytes."""
+    _held_is_told_as(patch, Agreement.HELD_ALONE, Agreement.LOST)

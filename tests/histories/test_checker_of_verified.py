@@ -1,0 +1,71 @@
+"""What the checker makes of what is told of a waveform that is held, and lies where it lay no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.histories.anomaly import Kind
+from tests.histories.by_hand import CUT, OPEN, VERIFIED, T, before_quiet, head, held
+from tests.histories.checker import analyse
+from tests.histories.events import Event, LostOffset, Retained
+from tests.histories.history import History
+from tests.histories.table_events import TakenOut
+
+WORDS = ("held", "held, gone from Kafka", "not found in Kafka", "lost", "discarded", "nothing")
+LATER = replace(held(5, OPEN[0], "d2", "parked"), sequence=3, stored=False)
+TAKEN: list[Event] = [Retained(T, 0, 6)]
+NEWER: list[Event] = [LATER, replace(head(3, 6, kind="held", decision="d2"), held=("d1", "d2"))]
+WITHOUT: list[Event] = [
+    *NEWER,
+    TakenOut("run-2", 4, ((T, 0, 5, LATER.piece, "d1"),)),
+    replace(head(4, 6, kind="maintenance"), held=("d1", "d2")),
+]
+"""Its row with the bytes is gone."""
+
+
+def right(*events: Event, asked: tuple[int, int] = (0, 6)) -> list[str]:
+    """Of the words those that may be said of the waveform whose first chunk is held from offset 5."""
+    ranges = ((0, *asked),)
+    said = replace(VERIFIED, asked=ranges, read=ranges)
+
+    def is_wrong(word: str) -> bool:
+        found = (("w2", word),) if word != "nothing" else ()
+        told = analyse(History(before_quiet(*events, replace(said, found=found))))
+        return any(a.kind is Kind.UNTRUE and "w2" in a.ids for a in told)
+
+    return [word for word in WORDS if not is_wrong(word)]
+
+
+@pytest.mark.parametrize(
+    ("events", "word"),
+    [
+        ([], "held"),
+        (NEWER, "held"),
+        (WITHOUT, "held"),
+        (TAKEN, "held, gone from Kafka"),
+        ([*NEWER, *TAKEN], "held, gone from Kafka"),
+        ([*WITHOUT, *TAKEN], "lost"),
+        (CUT, "not found in Kafka"),
+        ([*WITHOUT, *CUT], "lost"),
+        ([LostOffset(T, 0, 5)], "not found in Kafka"),
+    ],
+    ids=[
+        "where it lies",
+        "by a newer row without bytes",
+        "without bytes",
+        "taken",
+        "taken, a newer row",
+        "taken and without bytes",
+        "cut off and written anew",
+        "cut off and without bytes",
+        "nothing lies there",
+    ],
+)
+def test_of_what_is_held_one_word_is_right(events: list[Event], word: str) -> None:
+    assert right(*events) == [word]
+
+
+def test_where_nobody_asked_nothing_need_be_said() -> None:
+    assert right(*TAKEN, asked=(0, 5)) == ["held", "nothing"]
