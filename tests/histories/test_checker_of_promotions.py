@@ -32,7 +32,19 @@ from tests.histories.by_hand import (
     then,
 )
 from tests.histories.checker import analyse
-from tests.histories.events import Ended, Event, Held, Produced, Read, ReadBack, Started, TopicMade, Undone
+from tests.histories.events import (
+    Answered,
+    Ended,
+    Event,
+    Held,
+    Produced,
+    Quiet,
+    Read,
+    ReadBack,
+    Started,
+    TopicMade,
+    Undone,
+)
 from tests.histories.history import History
 from tests.histories.ledger import Ledger
 from tests.histories.promotion_events import GateSays, Offered, Replaced
@@ -254,3 +266,60 @@ def test_a_copy_that_was_passed_before_its_row_was_taken_out_is_held_with_it_wha
     for event in events:
         ledger.take(event)
     assert ledger.durable((T, 0, 6)) is durable
+
+
+# what is offered is all
+
+
+SHOWN: list[Event] = [Started("run-2", "promote: shown", 100), Read("run-2", "p2", T, 0, 0, 6, (0, 1, 2, 5))]
+ANOTHER = Offered("s", (("w9", "", WAS),))
+"""Of another waveform, which nobody knows."""
+NOTHING = "stream waves: … there is nothing to promote. A definition that is a draft yet counts for nothing"
+
+
+def leaves_out(*events: Event) -> bool:
+    return any("leaves out what would change" in a.what for a in analyse(History(before_quiet(*events))))
+
+
+def test_a_row_that_the_gate_refuses_now_is_offered_or_passed_over() -> None:
+    says, passed = GateSays("w1"), (("w1", "a copy in … contradicts its row, and is not held as a chunk"),)
+    assert leaves_out(says, *SHOWN, ANOTHER)
+    assert not leaves_out(says, *SHOWN, OFFERED)
+    assert not leaves_out(says, *SHOWN, replace(ANOTHER, passed=passed))
+    assert not leaves_out(*SHOWN, ANOTHER), "nothing refuses it"
+    assert not leaves_out(says, Answered("p1"), *SHOWN, ANOTHER), "somebody has accepted it"
+    assert not leaves_out(says, SHOWN[0], Read("run-2", "p2", T, 0, 0, 2, (0, 1)), ANOTHER), "not all was compared"
+
+
+def test_a_refusal_that_there_is_nothing_leaves_out_the_same() -> None:
+    assert leaves_out(GateSays("w1"), *SHOWN, ended("run-2", NOTHING))
+    assert not leaves_out(*SHOWN, ended("run-2", NOTHING))
+
+
+@pytest.mark.parametrize(
+    ("reason", "refuses", "owed"),
+    [("failed_expectation", False, True), ("failed_expectation", True, False), ("parked", False, False)],
+)
+def test_what_is_held_and_passes_now_is_offered(reason: str, refuses: bool, owed: bool) -> None:
+    told = [*parked(reason)[:-1], *([GateSays("w1")] if refuses else []), *SHOWN, ANOTHER, Quiet()]
+    assert any("leaves out what would change" in a.what for a in analyse(History(told))) is owed
+
+
+@pytest.mark.parametrize(
+    ("why", "right"),
+    [
+        ("its row has chunks outside of what was compared; take a larger range", False),
+        ("a copy in partition 0 offset 7 contradicts its row; let an ingest read that", True),
+        ("chunks of it are held as parked; decide about them first", False),
+        ("is in the table several times", False),
+        ("it pleases somebody", False),
+    ],
+)
+def test_what_is_passed_over_is_for_a_reason_that_it_has(why: str, right: bool) -> None:
+    def says(read: Event) -> bool:
+        told = analyse(History(before_quiet(SHOWN[0], read, replace(ANOTHER, passed=(("w1", why),)))))
+        return any("passes over what it says nothing true of" in a.what for a in told)
+
+    assert says(SHOWN[1]) is not right
+    if "outside" in why:
+        assert not says(Read("run-2", "p2", T, 0, 0, 2, (0, 1)))

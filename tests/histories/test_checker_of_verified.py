@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests.histories.anomaly import Kind
-from tests.histories.by_hand import CUT, OPEN, VERIFIED, T, before_quiet, head, held
+from tests.histories.by_hand import CUT, NOW, OPEN, VERIFIED, T, before_quiet, head, held
 from tests.histories.checker import analyse
-from tests.histories.events import Event, LostOffset, Retained
+from tests.histories.events import Event, LostOffset, Produced, Retained, Truncated
 from tests.histories.history import History
 from tests.histories.table_events import TakenOut
 
@@ -65,6 +65,13 @@ def right(*events: Event, asked: tuple[int, int] = (0, 6)) -> list[str]:
 )
 def test_of_what_is_held_one_word_is_right(events: list[Event], word: str) -> None:
     assert right(*events) == [word]
+
+
+@pytest.mark.parametrize(("at_ms", "excused"), [(NOW, True), (NOW + 1, False)])
+def test_what_is_no_chunk_may_be_taken_by_its_time_for_what_lay_there(at_ms: int, excused: bool) -> None:
+    other = Produced(T, 0, 5, at_ms, None, (), b"{}", "committed")
+    words = ["held", "held, gone from Kafka", "not found in Kafka", "lost", "nothing"]
+    assert right(Truncated(T, 0, 5), other) == (words if excused else ["not found in Kafka"])
 
 
 def test_where_nobody_asked_nothing_need_be_said() -> None:

@@ -200,7 +200,7 @@ class VerifyRules(Rule):
         if not standing:
             return {"discarded"}
         away = self._away(standing, event)
-        if self._are_others((row.coordinate, identity(row)) for row in standing):
+        if self._are_others((r.coordinate, identity(r)) for r in standing) or any(map(self._is_taken_for, standing)):
             return {"held", _ALONE, _LOST, _NOT_FOUND}
         return {next((word for word in (_LOST, _NOT_FOUND, _ALONE) if word in away), "held")}
 
@@ -208,7 +208,7 @@ class VerifyRules(Rule):
         """What is to be said of those that are held from where they lie no more."""
         mine = [row for row in rows if row.topic_id == self.ledger.topic_id and _is_in(row.coordinate, event.asked)]
         found: set[str] = set()
-        for row in (row for row in mine if not self._is_there(row, event)):
+        for row in (row for row in mine if not (self._is_there(row, event) or self._is_taken_for(row))):
             gone = row.offset < self.ledger.log_start.get(row.coordinate[:2], 0)
             found.add(_ALONE if gone else _NOT_FOUND)
             if not self.ledger.stands(identity(row)):
@@ -220,6 +220,15 @@ class VerifyRules(Rule):
         c = row.coordinate
         piece = piece_of(self.ledger.records[c]) if c in self.readable and _is_in(c, event.read) else None
         return piece is not None and piece.same == identity(row)
+
+    def _is_taken_for(self, row: Held) -> bool:
+        """Whether what lies there now is no chunk, of the record time of what lay there before: it may be taken for
+        that (docs/guarantees.md)."""
+        c = row.coordinate
+        record = self.ledger.records.get(c)
+        if record is None or self.ledger.piece(record) is not None:
+            return False
+        return any(self.ledger.records[f].timestamp_ms == record.timestamp_ms for f in self.ledger.former.get(c, ()))
 
     def _was_no_chunk(self, c: Coordinate) -> bool:
         """Whether a record that is no chunk is held from this place, which has another one since."""
@@ -235,14 +244,19 @@ class VerifyRules(Rule):
         return self._away(held, event) - {_ALONE}
 
     def _are_others(self, known: Iterable[tuple[Coordinate, Identity]]) -> bool:
-        """Whether at any of these places the same lay before, sent at another time: what is held may be of that."""
+        """Whether at any of these places the same lies, and lay before, sent at another time: what is held may be of
+        that."""
+
+        def is_same(place: Coordinate, same: Identity) -> bool:
+            piece = piece_of(self.ledger.records[place])
+            return piece is not None and piece.same == same
+
+        records, former = self.ledger.records, self.ledger.former
         return any(
-            (piece := piece_of(self.ledger.records[f])) is not None
-            and piece.same == same
-            and self.ledger.records[f].timestamp_ms != self.ledger.records[c].timestamp_ms
+            is_same(c, same) and is_same(f, same) and records[f].timestamp_ms != records[c].timestamp_ms
             for c, same in known
-            for f in self.ledger.former.get(c, ())
-            if c in self.ledger.records
+            if c in records
+            for f in former.get(c, ())
         )
 
 
