@@ -55,9 +55,10 @@ RULES: tuple[type[Rule], ...] = (
     HeldRules,
     DecidedRules,
     MaintenanceRules,
-    CountRules,
     WatermarkRules,
+    CountRules,
 )
+"""The last one asks whether another one has found anything lost."""
 
 
 def analyse(history: Iterable[Event]) -> list[Anomaly]:

@@ -9,7 +9,7 @@ from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
 from tests.histories.events import Committed, Event, Held, Published, Recorded
 from tests.histories.ledger import identity
-from tests.histories.table_events import CatalogSetBack, Deleted, TakenOut
+from tests.histories.table_events import Deleted, TakenOut
 
 _LATE = "after_discard"
 """Came under an id that somebody had let go: nobody has decided about that."""
@@ -18,7 +18,7 @@ _LATE = "after_discard"
 class CountRules(Rule):
     """`published`: by decision, how many rows its head brought; `coming`: those of the head that is about to be
     committed. `out`: rows that are held no more. `off`: somebody has deleted rows that had released what is held, which
-    is held again: no head counts that until one is made anew."""
+    is held again: no head counts that until one is made anew. `wrong`: events, and what is wrong with their figures."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -26,6 +26,7 @@ class CountRules(Rule):
         self.coming = 0
         self.out: set[tuple[str, int, int, str, str]] = set()
         self.off = False
+        self.wrong: list[tuple[int, str]] = []
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -35,12 +36,10 @@ class CountRules(Rule):
                 self.out = set(event.rows)
             case Deleted():
                 self.off = True
-            case CatalogSetBack():
-                self.off = self.off or bool(event.sequence)
             case Recorded(published=int(said)) if said != self.published.get(event.decision, said):
                 known = self.published[event.decision]
                 what = f"the row of head {event.sequence} says that {said} waveforms were published, and {known} were"
-                self.case.say(Kind.UNTRUE, what)
+                self.wrong.append((self.case.at, what))
             case Committed():
                 self.off = self.off and event.kind != "rebuilt"
                 if event.decision:
@@ -54,7 +53,12 @@ class CountRules(Rule):
         found.pop("", None)
         if said != dict(found):
             what = f"head {head.sequence} ({head.kind}) counts {said} as held, and it is {dict(sorted(found.items()))}"
-            self.case.say(Kind.UNTRUE, what)
+            self.wrong.append((self.case.at, what))
+
+    def close(self) -> None:
+        """Of what was lost, all figures are wrong from then on: that is said once."""
+        for at, what in self.wrong if all(one.kind is not Kind.LOST for one in self.case.found) else ():
+            self.case.say(Kind.UNTRUE, what, event=at)
 
     def _held(self, decisions: set[str] | None) -> Iterable[list[Held]]:
         """Of each chunk, or record that is none, its rows that the head names, oldest first."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders.records import cut, metadata
-from tests.histories.anomaly import Anomaly
+from tests.histories.anomaly import Anomaly, Kind
 from tests.histories.by_hand import NOW, OPEN, T, before_quiet, head, held, planned, produced, sound
 from tests.histories.checker import analyse
 from tests.histories.events import Event, Held, Published, Read, Recorded
@@ -27,7 +27,7 @@ def says(events: list[Event], words: str) -> list[Anomaly]:
 def counting(counts: tuple[tuple[str, int], ...], *events: Event, held: tuple[str, ...] = ("d1",)) -> bool:
     """Whether a head after the sound history, and after these, that says so is called wrong."""
     made = replace(head(3, 6, kind="held", decision="d2"), held=held, counts=counts)
-    return bool(says(before_quiet(*events, made), "as held, and it is"))
+    return bool(says(before_quiet(*events, made)[:-1], "as held, and it is"))
 
 
 def later(reason: str, **more: Any) -> Held:
@@ -75,10 +75,19 @@ def test_what_is_published_is_counted_no_more() -> None:
 
 
 def test_what_was_taken_out_is_counted_no_more_and_what_was_deleted_stops_the_count() -> None:
-    out = TakenOut("run-2", 3, ((T, 0, 5, later("open").piece, "d1"),))
-    assert not counting((), out)
-    assert counting((("open", 1),), out)
+    other = replace(later("open"), offset=6)
+    out = TakenOut("run-2", 3, ((T, 0, 6, other.piece, "d2"),))
+    assert not counting((("open", 2),), other, held=BOTH)
+    assert not counting((("open", 1),), other, out, held=BOTH)
+    assert counting((("open", 2),), other, out, held=BOTH)
     assert not counting((("open", 9),), Deleted(("w1",)))
+
+
+def test_what_was_lost_is_said_once_and_not_by_its_figures() -> None:
+    made = replace(head(3, 6, kind="held", decision="d2"), held=("d1",), counts=(("open", 9),))
+    found = analyse(History(before_quiet(produced(6, ROW_OF_NOW), made)))
+    assert any(a.kind is Kind.LOST for a in found)
+    assert not any("as held, and it is" in a.what for a in found)
 
 
 # what was published
