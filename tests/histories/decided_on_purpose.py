@@ -78,7 +78,7 @@ class DecidedOnPurpose(Resetting):
             self.history.append(Undone(self.nothing_speaks_against(), of, "", True))
             self.launch("undo", partial(self.undone, of, None, True), far=True)
         if not any(Visibility.GONE in at.seen for at in self.bench.log.partitions.values()):
-            # It looks at all that has no plain record time, and what the log has lost is named.
+            # It looks as far back as max_clock_skew says, and what the log has lost there it refuses by name.
             self.nothing_speaks_against()
             self.backfilled()
         limits = self.stream.limits.model_copy(update={"max_batch_bytes": Limits().max_batch_bytes})
