@@ -194,10 +194,11 @@ class FakeLog(Edge):
 
     def epoch_of(self, record: Record) -> LeaderEpoch:
         """In which it was written, whatever lies there today."""
-        at = next(at for topic_id, p, at in self.ever if (topic_id, p) == (record.topic_id, record.partition))
-        if record.offset < at.end and at.records[record.offset] is record:
-            return LeaderEpoch(at.epochs[record.offset])
-        return next(LeaderEpoch(written) for r, _, written, _ in at.cut_off if r is record)
+        for _, p, at in reversed(self.ever):
+            if p == record.partition and record.offset < at.end and at.records[record.offset] is record:
+                return LeaderEpoch(at.epochs[record.offset])
+        cut_off = (one for _, _, at in self.ever for one in at.cut_off)
+        return next(LeaderEpoch(written) for r, _, written, _ in cut_off if r is record)
 
     def jump(self, partition: Partition, start: Offset) -> Offset:
         """Where a reader goes on that jumps at `start`: once a place, so that a second reading sees what is there."""

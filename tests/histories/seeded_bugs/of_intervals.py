@@ -130,10 +130,10 @@ def what_was_noted_behind_where_a_position_is_on_another_log_is_believed_of_what
     real = located.known_starts
 
     def wrong(rows: Any, head: Any, scope: Any, cuts: Any, anew: Any) -> Any:
-        all_of_it = real(rows, head, scope, cuts)
+        right = real(rows, head, scope, cuts, anew)
         return {
-            p: known._replace(held=all_of_it[p].held, elsewhere=all_of_it[p].elsewhere)
-            for p, known in real(rows, head, scope, cuts, anew).items()
+            p: right.get(p, start_index.Known())._replace(held=known.held, elsewhere=known.elsewhere)
+            for p, known in real(rows, head, scope, cuts).items()
         }
 
     patch.setattr(located, "known_starts", wrong)
