@@ -66,6 +66,23 @@ def test_what_retention_takes_while_an_interval_is_located_is_named() -> None:
     assert set(ends) == {True, False}
 
 
+def test_no_topic_that_is_made_in_its_place_hides_what_is_gone_of_an_interval() -> None:
+    """It begins at 0, and has nothing."""
+
+    def made() -> tuple[Bench, Any]:
+        bench = Bench(FakeLog("waves", 1))
+        rig.send(bench, "first", day=9)
+        rig.ingest(bench)
+        rig.send(bench, "gone", day=1)
+        bench.log.retain_from(Partition(0), Offset(2))
+        return bench, partial(rig.backfill, bench, rig.ARCHIVE, rig.days(1, 2))
+
+    for bench, steps in stopped_before_each(made):
+        bench.log.recreate(1)
+        steps.finish()
+        assert isinstance(steps.error, DataLost | Refused)
+
+
 def test_a_batch_that_is_committed_while_a_rewind_is_worked_out_is_no_catalog_that_was_set_back() -> None:
     def made() -> tuple[World, Any]:
         world = World()

@@ -12,9 +12,15 @@ from consumers.failed_reading import explain_failure
 from consumers.range_scan import ScanFailed, Source
 from tests.builders.ranges import span
 from tests.builders.records import letter, metadata
+from tests.domain import backfill_rig as rig
+from tests.fakes.batch import Bench, Carrying, carry_through
 from tests.fakes.fake_log import FakeLog
+from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.request import parse_range, parse_until, rewind_target
-from wavestitch.contracts.errors import Transient
+from wavestitch.batch.results import Planned
+from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.batch.steps import step_plan
+from wavestitch.contracts.errors import DataLost, Fenced, Transient
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stop_rule import Why
@@ -123,3 +129,28 @@ def test_every_command_that_is_named_can_be_given_and_names_the_stream(cause: st
             parse_range(options["offsets"])
         else:
             parse_until(options.get("until"))
+
+
+def test_whose_plan_a_rewind_has_overtaken_is_told_that_and_no_way_past_what_is_gone() -> None:
+    """It would lead over what somebody has gone back for."""
+    bench = Bench(FakeLog("waves", 1))
+    rig.send(bench, "read", day=1)
+    rig.ingest(bench)
+    rig.send(bench, "lost", day=1)
+    planned = step_plan(rig.edges(bench, rig.ARCHIVE), PlanRequest())
+    assert isinstance(planned, Planned)
+    with pytest.raises(DataLost, match=r"rewind ecg --to 0:2 --accept-skip"):
+        carry_after(bench, planned, lambda: bench.log.lose(Partition(0), Offset(1)))
+    log, tables = bench.log, bench.tables
+    found = plan_rewind(rig.ARCHIVE, Target("earliest"), log=log, tables=tables, who="ops", why="again")
+
+    def rewound() -> None:
+        apply_rewind(rig.ARCHIVE, found, accept_skip=False, log=log, tables=tables)
+
+    with pytest.raises(Fenced, match="somebody rewound"):
+        carry_after(bench, planned, rewound)
+
+
+def carry_after(bench: Bench, planned: Planned, act: Callable[[], object]) -> None:
+    act()
+    carry_through(bench, bench.plans[planned.plan_id], Carrying())

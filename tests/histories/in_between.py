@@ -9,6 +9,7 @@ from tests.histories.left_unread import FAR, LeftUnread
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target
 from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.quantities import Offset, Partition
 
 
 class InBetween(LeftUnread):
@@ -55,3 +56,20 @@ class InBetween(LeftUnread):
         self.step(run, 1000)
         self.clock_ms = then
         self.backfilled()
+
+    def planned_and_rewound_before_it_reads(self) -> None:
+        """An ingest plans; somebody goes back to the beginning, and the log loses the first of what was planned."""
+        if not (self.is_quiet() and self.bench.tables.snapshots):
+            return
+        p, at = self.a_partition()
+        for one in [self.new_waveform(1)[0] for _ in range(3)]:
+            self.send(one, p)
+        first = self.stands(p)
+        if not at.log_start < first < at.end:
+            return
+        run = self.launch("ingest", partial(self.batch, self.stream, PlanRequest()), now=0)
+        self.to_its_plan(run)
+        done = self.start_rewind(Target("earliest"), True, far=True)
+        if done.error is None and not run.done:
+            self.bench.log.lose(Partition(p), Offset(first))
+        self.step(run, 1000)

@@ -45,9 +45,10 @@ from wavestitch.batch.results import (
 )
 from wavestitch.contracts.batch_stages import KeepPlan
 from wavestitch.contracts.decision import Evidence
-from wavestitch.contracts.errors import GateClosed, WavestitchError
+from wavestitch.contracts.errors import DataLost, GateClosed, WavestitchError
 from wavestitch.contracts.past_cost import forecast
 from wavestitch.contracts.plan import Plan, PlanKind
+from wavestitch.contracts.protocol import check_fence
 from wavestitch.contracts.stages import explain
 from wavestitch.contracts.verdict import Verdict, would_publish
 from wavestitch.garbage_collection import collection_paused
@@ -75,7 +76,8 @@ def of_a_plan(
     """Makes a step of what it does to a plan that is not finished yet.
 
     It is asked once more after an error: another execution that finishes the plan meanwhile takes the landing away and
-    moves the head, and this one must then be told neither that somebody altered its files nor that it is fenced.
+    moves the head, and this one must then be told neither that somebody altered its files nor that it is fenced. Whose
+    plan is stale is told that, and no way past what is gone.
     """
 
     def around(
@@ -103,8 +105,20 @@ def _finished_meanwhile(edges: Edges, plan_id: str, error: WavestitchError) -> F
     except WavestitchError:
         done = None  # what went wrong first is what is told
     if done is None:
+        if isinstance(error, DataLost):
+            _refuse_overtaken(edges, plan_id)
         raise error
     return done
+
+
+def _refuse_overtaken(edges: Edges, plan_id: str) -> None:
+    """The way past what is gone leads on from where the plan stood: over what somebody has gone back for since."""
+    try:
+        plan, head = edges.plan(plan_id), edges.tables.head()
+    except WavestitchError:
+        return  # what went wrong first is what is told
+    if head is not None:
+        check_fence(plan, head, base_in_ancestry=True)
 
 
 @disk_errors("planning")

@@ -8,7 +8,7 @@ from typing import Any
 from tests.fakes import batch as fake_batch
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import backlog, cut_log, plan, rebuilt_head, reconciled_head, rewind, survey
+from wavestitch.batch import backlog, cut_log, plan, rebuilt_head, reconciled_head, rewind, steps, survey
 from wavestitch.contracts import holes
 from wavestitch.contracts.holes import Proof
 from wavestitch.contracts.position import Position
@@ -198,3 +198,9 @@ def the_way_past_a_bad_place_goes_to_the_end_of_what_was_planned(patch: Patch) -
         return real(kind, stream, slice_, [(bad[0][0], slice_.end)], begins)
 
     patch.setattr(holes, "past_bad_place", wrong)
+
+
+@shows(Kind.UNEXPLAINED_GAP, act="planned_and_rewound_before_it_reads")
+def whose_plan_is_stale_names_a_way_past_what_is_gone(patch: Patch) -> None:
+    """Over what somebody has gone back for."""
+    patch.setattr(steps, "_refuse_overtaken", lambda *_: None)
