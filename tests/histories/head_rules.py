@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import MOVED_ON_PURPOSE, Case, Rule
-from tests.histories.events import Committed, Event, Recorded, Shared
+from tests.histories.events import Committed, Event, Planned, Recorded, Shared
 from tests.histories.table_events import CatalogSetBack, Forgotten, HistoryLost
 
 
 class HeadRules(Rule):
     """`unrecorded`: heads whose rows somebody deleted from the history; `forgotten`: whose snapshots are gone;
-    `recorded`: whose rows have ever stood there. `copied`: the newest generation that a copy of the table has shown."""
+    `recorded`: whose rows have ever stood there. `copied`: the newest generation that a copy of the table has shown.
+    `begun_anew`: whether the table was ever dropped."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -18,6 +19,7 @@ class HeadRules(Rule):
         self.forgotten: set[int] = set()
         self.recorded: set[tuple[int, str]] = set()
         self.copied = 0
+        self.begun_anew = False
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
@@ -32,6 +34,7 @@ class HeadRules(Rule):
                 self.forgotten.add(event.sequence)
                 self._let_go(event)
             case CatalogSetBack():
+                self.begun_anew |= event.dropped
                 self.unrecorded = {n for n in self.unrecorded if n <= event.sequence}
                 self.forgotten = {n for n in self.forgotten if n <= event.sequence}
             case Committed() if before is not None:
@@ -54,10 +57,15 @@ class HeadRules(Rule):
     def _follows(self, before: Committed, head: Committed) -> None:
         where, say = f"head {head.sequence} ({head.kind})", self.case.say
         # What became of the heads that a rebuilt one stands for nobody knows; it must be beyond them all.
-        if head.sequence != before.sequence + 1 and not (head.kind == "rebuilt" and head.sequence > before.sequence):
+        beyond = head.sequence > before.sequence or self._number_is_nowhere(before)
+        if head.sequence != before.sequence + 1 and not (head.kind == "rebuilt" and beyond):
             say(Kind.STALE_WRITER, f"{where} follows head {before.sequence}")
         if not self._newer(before, head):
             say(Kind.STALE_WRITER, f"{where} is of generation {head.generation}, after {before.generation}")
+
+    def _number_is_nowhere(self, before: Committed) -> bool:
+        """Of a table that was begun beyond another one, whose history and head are gone (docs/guarantees.md)."""
+        return self.begun_anew and before.sequence in self.unrecorded & self.forgotten
 
     def _is_of_its_plan(self, before: Committed, head: Committed) -> None:
         if not head.plan_id:
@@ -68,7 +76,7 @@ class HeadRules(Rule):
         plan = self.ledger.plans.get(head.plan_id)
         if plan is None:
             say(Kind.STALE_WRITER, f"{where} carries a plan that nobody made")
-        elif [h for h in earlier if h.sequence > plan.base_sequence and h.kind in MOVED_ON_PURPOSE]:
+        elif [h for h in earlier if h.kind in MOVED_ON_PURPOSE and _is_since(h, plan)]:
             say(Kind.STALE_WRITER, f"{where} was planned before a rewind")
         elif plan.kind == "ingest" and plan.positions != before.positions:
             say(Kind.STALE_WRITER, f"{where} was planned at {plan.positions}, the head stood at {before.positions}")
@@ -80,3 +88,9 @@ class HeadRules(Rule):
             return step == 0
         known = max(self.copied, *(h.generation for h in (before, *self.ledger.lost)))
         return step == 1 or 0 < step <= known + 1 - before.generation or (head.kind == "rebuilt" and step > 0)
+
+
+def _is_since(head: Committed, plan: Planned) -> bool:
+    """Whether it came after what was planned on: a later number, or one that came again in a later generation."""
+    numbered, made = (plan.base_sequence, plan.generation), (head.sequence, head.generation)
+    return made[0] > numbered[0] and made[1] >= numbered[1]

@@ -51,6 +51,7 @@ class HeldRules(Rule):
         if plan_id in self.answered or plan is None or not plan.parks:
             return plan_id in self.answered
         whole = {row.id for row in rows if row.valid and row.reason in ("parked", "failed_expectation")}
+        whole = {i for i in whole if not self.ledger.blocked(i or "")}  # what joins what was parked before says nothing
         read = (piece_of(self.ledger.records[c]) for c in self.ledger.reads.get(plan_id, ()))
         touched = {*plan.ids, *(piece.id for piece in read if piece is not None)} & self.spoils
         # Of what is held so already there is no new row.

@@ -55,7 +55,7 @@ class RewindRules(Rule):
             case Forgotten():
                 self.forgotten.add(event.sequence)
             case CatalogSetBack():
-                self.forgotten = {n for n in self.forgotten if n <= event.sequence}
+                self.forgotten = {n for n in self.forgotten if n < event.sequence}
             case Committed(kind="rewind") if before is not None and event.run in self.asked:
                 if event.run not in self.remade:
                     self._goes_where_it_was_asked(before, event, *self.asked[event.run])

@@ -22,8 +22,10 @@ from tests.histories.by_hand import (
     projected,
     then,
 )
+from tests.histories.checker import analyse
 from tests.histories.events import Event, Held, Recorded, Rewound, TopicMade, Truncated
-from tests.histories.table_events import Deleted, HistoryLost, TakenOut
+from tests.histories.history import History
+from tests.histories.table_events import CatalogSetBack, Deleted, Forgotten, HistoryLost, TakenOut
 
 DISCARDED = a_decision(
     "discard",
@@ -135,3 +137,26 @@ def test_what_the_log_has_no_more_is_gone_with_a_head_only_as_many_as_the_next_o
 ) -> None:
     events = before_quiet(TopicMade("topic-2"), *made_anew(note, topic="topic-2", position=0))
     assert kinds(events[:-1]) == found
+
+
+DROPPED, LOST, FORGOTTEN = CatalogSetBack(0, dropped=True), HistoryLost((5,)), Forgotten(5, "")
+
+
+@pytest.mark.parametrize(
+    ("told", "right"),
+    [
+        ((DROPPED, LOST, FORGOTTEN), True),
+        ((LOST, FORGOTTEN), False),
+        ((DROPPED, FORGOTTEN), False),
+        ((DROPPED, LOST), False),
+    ],
+    ids=["nobody knows it", "of the first table", "the history knows it", "the table knows it"],
+)
+def test_a_rebuilt_head_is_beyond_the_last_one_unless_nothing_says_its_number(
+    told: tuple[Event, ...], right: bool
+) -> None:
+    first = replace(head(5, 6), run="run-3", kind="first", generation=2)
+    anew = replace(head(4, 6), run="run-4", kind="rebuilt", generation=3)
+    dropped, gone = [e for e in told if e is DROPPED], [e for e in told if e is not DROPPED]
+    found = analyse(History(before_quiet(*dropped, first, *gone, anew)))
+    assert any("follows head 5" in a.what for a in found) is not right

@@ -69,6 +69,8 @@ def links_of(stream: Stream, request: PlanRequest, here: Survey, by: Planning) -
     for part in parts:
         before = (*request.after, *(plan.plan_id for plan in plans))
         plans.append(plan_of(stream, here, made, part, why=found.why, after=before))
+    if not plans and not request.together:
+        _refuse_made_anew(stream, here)
     nothing = "" if plans else f"stream {stream.name}: the log has nothing that may start in the interval"
     return Links(tuple(plans), found.lost, found.read_before, tuple(stream.remarks()), nothing)
 
@@ -85,6 +87,17 @@ def _refuse_other_view(stream: Stream, request: PlanRequest, here: Survey) -> No
         )
     read = {r.partition for group in request.together for r in group}
     refuse_not_shown(stream.name, here.topic, read, "this backfill")
+
+
+def _refuse_made_anew(stream: Stream, here: Survey) -> None:
+    """Whoever reads finds that out. A topic that was made in its place since begins at 0: of it nothing is gone."""
+    now = here.log.topic(here.topic.name)
+    if now.topic_id != here.topic.topic_id:
+        raise Refused(
+            f"topic {now.name} was deleted and made again while stream {stream.name} looked for the interval: its id "
+            f"was {here.topic.topic_id}, now it is {now.topic_id}; ask once more",
+            topic=now.name,
+        )
 
 
 def _closed_up(part: list[OffsetRange], *, most: int, gap: int) -> list[OffsetRange]:

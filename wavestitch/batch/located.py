@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from wavestitch.batch.cut_log import find_cuts, find_cuts_since
 from wavestitch.batch.survey import Survey
-from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.offset_range import OffsetRange, joined
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.ports import Log, PartitionEnds, TopicView
@@ -51,11 +50,10 @@ def locate(
     log: Log,
     known: Mapping[Partition, Known],
 ) -> Located:
-    """`known`: see `noted_starts`. Raises `Refused` where the topic is another one by now."""
+    """`known`: see `noted_starts`."""
     windows, why = _windows(stream, scope, topic, ends, log)
     # After the times: what retention took since `ends` were asked for looks older than the interval by what is left.
     begins = {p: at.log_start for p, at in log.ends(topic.name, topic.partitions).items()}
-    _refuse_other(stream, topic, log)
     ranges: list[OffsetRange] = []
     lost: list[OffsetRange] = []
     before_it: list[OffsetRange] = []
@@ -71,17 +69,6 @@ def locate(
             lost += index.lost(gone)
         lost += index.cut_off
     return Located(ranges, tuple(lost), tuple(before_it), why)
-
-
-def _refuse_other(stream: Stream, topic: TopicView, log: Log) -> None:
-    """One that was made in its place since it was looked at has no such waveforms, and says of none that it is gone."""
-    now = log.topic(topic.name)
-    if now.topic_id != topic.topic_id:
-        raise Refused(
-            f"topic {topic.name} was deleted and made again while stream {stream.name} looked for the interval: its id "
-            f"was {topic.topic_id}, now it is {now.topic_id}; ask once more",
-            topic=topic.name,
-        )
 
 
 def _tells_of_before(stream: Stream, topic: TopicView) -> bool:
