@@ -83,6 +83,19 @@ def test_a_reason_is_not_the_row_s_own_word(events: list[Event], what: set[str])
     assert said(events) == what
 
 
+@pytest.mark.parametrize(("spoils", "right"), [("w4", True), ("w5", False)])
+def test_what_joins_what_was_parked_before_is_no_part_of_what_a_gate_closes_for(spoils: str, right: bool) -> None:
+    sent = (NEW, cut("w4", [b"\x05\x00"], meta=metadata(NOW))[0], WAVE[0])
+    rows = [replace(held(6 + n, one, "d3", "parked"), run="run-3", sequence=3) for n, one in enumerate(sent)]
+    plan = planned("p3", run="run-3", ranges=((0, 6, 9),))
+    made = replace(head(3, 9), run="run-3", kind="ingest", plan_id="p3", decision="d3")
+    read = Read("run-3", "p3", T, 0, 6, 9, (6, 7, 8))
+    before = before_held(Answered("p1"), Spoils((spoils,)), reason="parked")
+    came = [produced(6 + n, one) for n, one in enumerate(sent)]
+    more: list[Event] = [*came, plan, read, *rows, made]
+    assert said(then(before, *more)) == (set() if right else {"parked, and no gate was closed"})
+
+
 @pytest.mark.parametrize(
     ("action", "ids", "what"),
     [
