@@ -56,8 +56,9 @@ class CountRules(Rule):
             self.wrong.append((self.case.at, what))
 
     def close(self) -> None:
-        """Of what was lost, all figures are wrong from then on: that is said once."""
-        for at, what in self.wrong if all(one.kind is not Kind.LOST for one in self.case.found) else ():
+        """Of what was lost, or changed by who was not to, all figures are wrong from then on: that is said once."""
+        before = {one.kind for one in self.case.found} & {Kind.LOST, Kind.STALE_WRITER}
+        for at, what in () if before else self.wrong:
             self.case.say(Kind.UNTRUE, what, event=at)
 
     def _held(self, decisions: set[str] | None) -> Iterable[list[Held]]:
