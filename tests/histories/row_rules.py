@@ -155,9 +155,9 @@ class RowRules(Rule):
         known = own | self.ledger.held_records() | self.ledger.reads.get(row.plan_id, set()) | self._before_it(row)
         known |= {f for c in own for f in self._sent_again_there(c)}
         records = [self.ledger.records[c] for c in known if self.ledger.committed(c)]
-        return self._standing(row.id, records, own={self.ledger.records[c] for c in own})
+        return self._without_let_go(row.id, records, own={self.ledger.records[c] for c in own})
 
-    def _standing(
+    def _without_let_go(
         self, waveform_id: str, records: list[Produced], *, own: Set[Produced] = frozenset()
     ) -> list[Produced]:
         """Without the copies of a waveform that an operator let go."""
@@ -244,7 +244,7 @@ class RowRules(Rule):
             if waveform_id in self._given_up:
                 continue  # nobody takes up again what waits no longer, but who decides about it
             # What was picked goes on without the copies that were not.
-            owed = [self.ledger.truths(self._standing(waveform_id, some)) for some in (sent, passed[waveform_id])]
+            owed = [self.ledger.truths(self._without_let_go(waveform_id, some)) for some in (sent, passed[waveform_id])]
             if all(waveform_id in truth and truth[waveform_id].publishable for truth in owed):
                 self.case.say(Kind.LOST, "whole and sound, and never published", [waveform_id])
 
