@@ -144,8 +144,8 @@ def known_starts(
 class _Noted:
     """`noted`, `may_start`: as leader epochs and positions tell; `read`, `wanted`: what of it is believed where it can
     be read again. By the epoch in which it was written (or, of a row that does not say that, planned): `off`, what was
-    cut off and may have held what is looked for; `left`, all that may; `saved`, what is held.
-    `trusted`: what rows hold that do not say when it was written."""
+    cut off and may have held what is looked for; `left`, all that may; `saved`, what is held. `trusted`: what rows hold
+    that do not say when it was written."""
 
     noted: list[OffsetRange] = field(default_factory=list)
     may_start: list[OffsetRange] = field(default_factory=list)

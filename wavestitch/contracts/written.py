@@ -1,7 +1,8 @@
 """In which leader epochs a log was written, by runs of offsets.
 
 An offset is one record within an epoch: where an election cuts a log off, another one takes its offset, in a later one.
-So both together say which record it was that somebody has read. Pure.
+So both together say which record it was that somebody has read, unless brokers were put back from a backup, which use
+epochs again (docs/guarantees.md). Pure.
 """
 
 from __future__ import annotations
