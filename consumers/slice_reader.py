@@ -139,8 +139,8 @@ def check_epoch(source: Source, slice_: OffsetRange, written: Sequence[Written],
     if newest is not None and seen > newest:
         raise DataLost(
             f"topic {source.topic} {slice_}: the newest of what lies there has leader epoch {seen}, the plan was made "
-            f"in epoch {newest}: the log was cut off after the plan and written anew (an unclean leader election?). Look "
-            "at the brokers, then plan again",
+            f"in epoch {newest}: the log was cut off after the plan and written anew (an unclean leader election?). "
+            "Look at the brokers, then plan again",
             topic=source.topic,
             partition=slice_.partition,
             offsets=[[slice_.start, slice_.end]],
