@@ -109,6 +109,7 @@ def start_stack(
 
 def stop_stack(*, say: Say, folder: Path = STATE) -> None:
     """Stop Airflow, then what its tasks use; data stay."""
+    say("stopping Airflow, Spark and Kafka; on a busy machine this takes up to a minute")
     say("Airflow stopped" if stop_airflow(folder / "airflow") else "Airflow was not running")
     say("Spark stopped" if stop_spark_server(folder / "spark") else "Spark was not running")
     say("Kafka stopped" if stop_broker(folder / "kafka") else "Kafka was not running")
