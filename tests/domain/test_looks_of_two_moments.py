@@ -83,6 +83,33 @@ def test_no_topic_that_is_made_in_its_place_hides_what_is_gone_of_an_interval() 
         assert isinstance(steps.error, DataLost | Refused)
 
 
+def test_no_topic_that_is_made_in_its_place_hides_what_lay_across_the_cuts_of_a_backfill() -> None:
+    stream = make_stream(limits={**rig.SKEW, "max_batch_records": 2}, reading={"min_slice": 1, "workers": 2})
+
+    def made() -> tuple[Bench, Any]:
+        bench = Bench(FakeLog("waves", 1))
+        rig.ingest(bench)
+        send_chunk(bench.log, "across", 0, at_ms=rig.START_MS, start_ms=rig.START_MS - 999 * rig.DAY, count=2)
+        for name in "ab":
+            rig.send(bench, name, day=1)
+        rig.send(bench, "across", day=1, chunks=2, first=1)
+        return bench, partial(rig.backfill, bench, stream, rig.days(1, 2))
+
+    ends = []
+    for looks in count():
+        bench, asked = made()
+        steps = Steps(asked)
+        if not all(steps.advance() for _ in range(looks)):
+            break
+        bench.log.recreate(1)
+        steps.finish()
+        whole = "across" in {row.waveform_id for _, row in bench.tables.rows}
+        assert whole or isinstance(steps.error, Terminal), looks
+        ends.append(whole)
+    assert set(ends) == {True, False}
+    assert len(ends) > 100
+
+
 def test_a_batch_that_is_committed_while_a_rewind_is_worked_out_is_no_catalog_that_was_set_back() -> None:
     def made() -> tuple[World, Any]:
         world = World()

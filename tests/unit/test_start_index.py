@@ -280,9 +280,16 @@ def written(row: BatchRow, *runs: tuple[int, int]) -> BatchRow:
         ([replace(written(BACKFILL, (0, 3)), epochs={"0": 4}), written(INGEST, (0, 3))], [span(0, 10, 12)], []),
         ([written(BACKFILL, (0, 3)), replace(written(INGEST, (0, 3)), epochs={})], [span(0, 10, 12)], []),
         ([written(BACKFILL, (0, 3)), written(PUBLISHED_ALL, (0, 3))], [span(0, 0, 12)], []),
-        # A row that does not say when what it holds was written is believed.
-        ([written(BACKFILL, (0, 3)), replace(INGEST, epochs={"0": 4})], [span(0, 10, 12)], [span(0, 6, 10)]),
+        # A row that does not say when what it holds was written holds what lay there when it was planned.
+        ([written(BACKFILL, (0, 3)), INGEST], [span(0, 10, 12)], []),
+        ([written(BACKFILL, (0, 3)), replace(INGEST, epochs={"0": 4})], [span(0, 10, 12)], []),
+        ([written(BACKFILL, (0, 3)), replace(INGEST, epochs={})], [span(0, 10, 12)], []),
         ([written(BACKFILL, (0, -1)), INGEST], [span(0, 10, 12)], []),
+        (
+            [replace(written(BACKFILL, (0, 5)), epochs={"0": 4}), replace(INGEST, epochs={"0": 4})],
+            [span(0, 0, 12)],
+            [span(0, 6, 10)],
+        ),
     ],
 )
 def test_of_what_is_gone_whoever_read_it_as_written_in_that_epoch_holds_it(

@@ -69,7 +69,7 @@ def links_of(stream: Stream, request: PlanRequest, here: Survey, by: Planning) -
     for part in parts:
         before = (*request.after, *(plan.plan_id for plan in plans))
         plans.append(plan_of(stream, here, made, part, why=found.why, after=before))
-    if not plans and not request.together:
+    if not plans:
         _refuse_made_anew(stream, here)
     nothing = "" if plans else f"stream {stream.name}: the log has nothing that may start in the interval"
     return Links(tuple(plans), found.lost, found.read_before, tuple(stream.remarks()), nothing)

@@ -127,14 +127,15 @@ def known_starts(
                     found[p].read += [both for r in known if (both := r.cut(sure)).size > 0]
                     found[p].wanted += [sure] * (may_start and sure.size > 0)
                 # Whatever its generation: the epoch proves it, and a rewind below the cut takes nothing of that back.
-                found[p].trusted += [there] * (saves and written is None)
+                found[p].trusted += [(there, epoch)] * (saves and written is None)
                 mine = written or epoch
                 if mine is None:
                     continue
                 found[p].saved[mine] += [there] * saves
                 if may_start:
                     off = there._replace(start=max(block.start, block.end if cut is None else cut))
-                    found[p].off[mine] += [off] * (off.size > 0)
+                    to = found[p].off_planned if written is None else found[p].off
+                    to[mine] += [off] * (off.size > 0)
                     found[p].left[mine] += [there] * (written is not None)
     known_of = {p: noted.known(head) for p, noted in found.items()}
     return {p: known for p, known in known_of.items() if any(known)}
@@ -143,9 +144,9 @@ def known_starts(
 @dataclass(slots=True)
 class _Noted:
     """`noted`, `may_start`: as leader epochs and positions tell; `read`, `wanted`: what of it is believed where it can
-    be read again. By the epoch in which it was written (or, of a row that does not say that, planned): `off`, what was
-    cut off and may have held what is looked for; `left`, all that may; `saved`, what is held. `trusted`: what rows hold
-    that do not say when it was written."""
+    be read again. By the epoch in which it was written: `off`, what was cut off and may have held what is looked for;
+    `left`, all that may. `off_planned`: as `off`, of rows that do not say that, by the epoch of their plan. By either:
+    `saved`, what is held. `trusted`: what such rows hold, and the epoch of their plan."""
 
     noted: list[OffsetRange] = field(default_factory=list)
     may_start: list[OffsetRange] = field(default_factory=list)
@@ -155,18 +156,24 @@ class _Noted:
     off: dict[Epoch, list[OffsetRange]] = field(default_factory=lambda: defaultdict(list))
     left: dict[Epoch, list[OffsetRange]] = field(default_factory=lambda: defaultdict(list))
     saved: dict[Epoch, list[OffsetRange]] = field(default_factory=lambda: defaultdict(list))
-    trusted: list[OffsetRange] = field(default_factory=list)
+    off_planned: dict[Epoch, list[OffsetRange]] = field(default_factory=lambda: defaultdict(list))
+    trusted: list[tuple[OffsetRange, Epoch | None]] = field(default_factory=list)
 
     def known(self, head: Head) -> Known:
         # Within one epoch an offset is one record: whoever holds what was read there in another holds another one.
         off, left = (
-            [r for epoch, ranges in found.items() for r in without(ranges, self.saved[epoch])]
+            [r for epoch, ranges in found.items() for r in without(ranges, [*self.saved[epoch], *self._trusted(epoch)])]
             for found in (self.off, self.left)
         )
+        off += [r for epoch, ranges in self.off_planned.items() for r in without(ranges, self.saved[epoch])]
         held = without(self.held, head.skipped)
         elsewhere = without(self.noted, self.may_start)
-        found = (self.read, self.wanted, held, off, elsewhere, without(left, self.trusted))
+        found = (self.read, self.wanted, held, off, elsewhere, left)
         return Known(*(tuple(joined(ranges)) for ranges in found))
+
+    def _trusted(self, written: Epoch) -> Iterator[OffsetRange]:
+        """What was written in an epoch lay there when a batch of that epoch or a later one was planned."""
+        return (there for there, planned in self.trusted if planned is None or planned >= written)
 
 
 def _pieces(row: BatchRow, name: str) -> Iterator[Piece]:
