@@ -142,7 +142,7 @@ def _end(_signal: int, _frame: FrameType | None) -> None:
 
 def end_workers(session: pytest.Session) -> None:
     """Tell the workers of this run to end, and wait until they have stopped what they started."""
-    if not is_xdist_controller(session):
+    if not session.config.pluginmanager.hasplugin("xdist") or not is_xdist_controller(session):
         return
     nodes = list(session.config.pluginmanager.getplugin("dsession")._active_nodes)
     for worker in psutil.Process().children():

@@ -8,7 +8,18 @@ from math import inf
 
 from tests.histories.anomaly import Kind
 from tests.histories.case import Case, Rule
-from tests.histories.events import Advised, Committed, Ended, Event, Started, Truncated, Unhindered, Where
+from tests.histories.events import (
+    Advised,
+    Committed,
+    Ended,
+    Event,
+    Looked,
+    Planned,
+    Started,
+    Truncated,
+    Unhindered,
+    Where,
+)
 
 ENDS = frozenset(
     (
@@ -21,7 +32,10 @@ _GO_TO, _UNTIL = (re.compile(rf"`wavestitch {said} ([^ `]+)") for said in (r"rew
 
 class RunRules(Rule):
     """`runs`: those under way. `said`: how each one ended. `advised`: by run, whose refusal it follows. `exchanged`: by
-    partition, when it was last cut off; `began`: by run, when. `free`: runs that nothing speaks against."""
+    partition, when it was last cut off; `began`: by run, when. `free`: runs that nothing speaks against. `kept`: those
+    that have a plan, and have to look once more at what came since; `saw`: of the others, the head that they know."""
+
+    hears = (Looked,)
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -31,16 +45,23 @@ class RunRules(Rule):
         self.exchanged: dict[Where, int] = {}
         self.began: dict[str, int] = {}
         self.free: set[str] = set()
+        self.kept: set[str] = set()
+        self.saw: dict[str, Committed | None] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
         match event:
             case Started():
                 self.runs[event.run] = event
                 self.began[event.run] = self.case.at
+            case Looked(what="head"):
+                self.saw[event.run] = before
+            case Planned():
+                self.kept.add(event.run)
             case Ended():
                 self._ended(event)
-                if event.reason == "DataLost" and before is not None:
-                    self._goes_past(event, before)
+                known = before if event.run in self.kept else self.saw.get(event.run, before)
+                if event.reason == "DataLost" and known is not None:
+                    self._goes_past(event, known)
             case Truncated():
                 self.exchanged[event.topic_id, event.partition] = self.case.at
             case Unhindered():

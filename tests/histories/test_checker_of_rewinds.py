@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.histories.anomaly import Kind
-from tests.histories.by_hand import NEW, NOW, T, a_rewind, before_quiet, head, produced
+from tests.histories.by_hand import NEW, NOW, T, a_rewind, before_quiet, head, planned, produced
 from tests.histories.checker import analyse
 from tests.histories.events import (
     Ended,
@@ -153,4 +153,21 @@ def test_the_way_past_what_is_gone_leaves_out_nothing_that_is_there(
 ) -> None:
     told: list[Event] = [*SENT, Started("run-2", "ingest", 9), *between, Ended("run-2", "DataLost", 1, said)]
     found = analyse(History(before_quiet(*told)))
+    assert {o for a in found if "leaves out" in a.what for _, _, o in a.coordinates} == passed
+
+
+@pytest.mark.parametrize(
+    ("knows", "passed"),
+    [
+        ((Looked("run-2", "head"),), set()),
+        ((), {5}),
+        ((Looked("run-2", "head"), planned("p2", run="run-2")), {5}),
+    ],
+)
+def test_the_way_past_is_one_from_the_head_that_a_run_knows_and_who_has_a_plan_looks_once_more(
+    knows: tuple[Event, ...], passed: set[int]
+) -> None:
+    meanwhile = a_rewind(3)
+    ends = Ended("run-2", "DataLost", 1, AHEAD.format("0:6"))
+    found = analyse(History(before_quiet(*SENT, Started("run-2", "ingest", 9), *knows, *meanwhile, ends)))
     assert {o for a in found if "leaves out" in a.what for _, _, o in a.coordinates} == passed

@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from tests.mutants.reach import FOLDERS, ROOT, RanFile, RanTest
 
-SECONDS = 12.0
+SECONDS = 45.0
 """Of tests for each function; a single one may take longer."""
 
 
@@ -57,16 +57,18 @@ def chosen_tests(module: str, reach: Mapping[str, RanFile], *, most: float = SEC
 
 
 def _within(about: Mapping[RanTest, set[str]], those: Iterable[RanTest], most: float) -> tuple[str, ...]:
-    """The closest and the broadest in turns, of each file of tests one and then the next, as long as there is time:
-    tests of one file are mostly about the same thing."""
+    """The closest, and beside each of them another one, as long as there is time: the closest and the broadest in
+    turns, of each file of tests one and then the next, since tests of one file are mostly about the same thing."""
     left = list(those)
     closest = sorted(left, key=lambda test: (len(test.functions), test.seconds, test.name))
     broadest = sorted(left, key=lambda test: (-len(about[test]), test.seconds, test.name))
     by_file: dict[str, dict[RanTest, None]] = {}
     for test in (test for pair in zip(closest, broadest, strict=True) for test in pair):
         by_file.setdefault(test.name.partition("::")[0], {})[test] = None
+    of_all_files = (test for turn in zip_longest(*by_file.values()) for test in turn if test is not None)
+    beside = dict.fromkeys(test for pair in zip(closest, of_all_files, strict=True) for test in pair)
     seconds, found = 0.0, list[str]()
-    for test in (test for turn in zip_longest(*by_file.values()) for test in turn if test is not None):
+    for test in beside:
         if seconds + test.seconds <= most:
             seconds += test.seconds
             found.append(test.name)

@@ -170,24 +170,24 @@ def ran(name: str, seconds: float, *functions: str, others: int = 0) -> RanTest:
     return RanTest(name, seconds, frozenset(ours | {f"consumers/other.py:f{n}" for n in range(others)}))
 
 
-def chosen_of(*tests: RanTest) -> Chosen:
-    return chosen_tests(MODULE, {"a": RanFile("a", "", tests)})
+def chosen_of(*tests: RanTest, most: float = 12.0) -> Chosen:
+    return chosen_tests(MODULE, {"a": RanFile("a", "", tests)}, most=most)
 
 
 def test_of_each_function_the_closest_and_the_broadest_tests_are_tried_as_long_as_there_is_time() -> None:
     broad = [ran(f"broad {n}", 4.0 + n, "f", "g", others=20) for n in range(3)]
     found = chosen_of(*broad, ran("close", 3.0, "f", others=1), ran("beside", 0.5, "f", others=9), ran("other", 0.1))
-    assert found.of("f: `a` → `b`") == ("close", "broad 0", "beside")
+    assert found.of("f: `a` → `b`") == ("close", "beside", "broad 0")
     assert found.of("g") == ("broad 0", "broad 1")
     assert found.of("f.inner: `a` → `b`") == found.of("f: `a` → `b`"), "a function within another one is run by it"
-    assert found.of("never_run") == found.of("module") == found.of_all == ("close", "broad 0", "beside")
+    assert found.of("never_run") == found.of("module") == found.of_all == ("close", "beside", "broad 0")
     assert found.tests == {"close", "beside", "broad 0", "broad 1"}
 
 
-def test_each_file_of_tests_has_its_turn() -> None:
+def test_each_file_of_tests_has_its_turn_beside_the_closest() -> None:
     many = [ran(f"a::close {n}", 3.0, "f", others=n) for n in range(9)]
-    found = chosen_of(*many, ran("b::far", 3.0, "f", others=90), ran("c::farther", 3.0, "f", others=91))
-    assert found.of("f") == ("a::close 0", "b::far", "c::farther", "a::close 1")
+    found = chosen_of(*many, ran("b::far", 3.0, "f", others=90), ran("c::farther", 3.0, "f", others=91), most=15.0)
+    assert found.of("f") == ("a::close 0", "a::close 1", "b::far", "a::close 2", "c::farther")
 
 
 def test_a_test_that_takes_longer_is_tried_where_there_is_no_other() -> None:
