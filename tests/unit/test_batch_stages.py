@@ -25,6 +25,7 @@ from wavestitch.contracts.held_choice import HeldAction, HeldChoice
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.position import HeadKind
 from wavestitch.contracts.promotion import NO_ROW, Promotion
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.stages import DecideOn, RewindTo, TakeBack, Undoing
 
 PLAN = make_plan()
@@ -37,6 +38,10 @@ def decides(action: HeldAction, *ids: str) -> Any:
     return make_plan(kind=PlanKind.HELD, ranges=(), units=(), choice=HeldChoice(action, ids, "ann", "why"))
 
 
+def back_to(places: Any) -> RewindTo:
+    return RewindTo(places, "topic")
+
+
 def test_a_head_says_what_moves_by_partition_and_nothing_of_what_stays() -> None:
     says = "commits a head of kind rewind, generation"
     assert CommitHead(BASE, HEAD).shows() == f"{says} 2 -> 3: 0:7 -> 9, 1:4"
@@ -45,9 +50,9 @@ def test_a_head_says_what_moves_by_partition_and_nothing_of_what_stays() -> None
 
 
 def test_a_head_is_undone_by_a_rewind_of_what_it_moved_to_where_that_stood() -> None:
-    assert CommitHead(BASE, HEAD).opposite() == RewindTo({0: 7, 1: 0}, "topic")
-    gone = replace(BASE, positions={**BASE.positions, 5: at(3)})
-    assert CommitHead(gone, HEAD).opposite() == RewindTo({0: 7, 1: 0, 5: 3}, "topic")
+    assert CommitHead(BASE, HEAD).opposite() == back_to({0: 7, 1: 0})
+    gone = replace(BASE, positions={**BASE.positions, Partition(5): at(3)})
+    assert CommitHead(gone, HEAD).opposite() == back_to({0: 7, 1: 0, 5: 3})
     assert CommitHead(HEAD, HEAD).opposite() is None
     assert CommitHead(None, HEAD).opposite() is None
     assert CommitHead(replace(BASE, topic_id="another"), HEAD).opposite() is None
@@ -75,7 +80,7 @@ def test_what_is_published_says_whether_positions_move_and_where_to() -> None:
 
 
 def test_what_was_published_is_undone_by_where_it_began_or_by_the_opposite_decision() -> None:
-    assert Publish(PLAN).opposite() == RewindTo({0: 5}, "topic")
+    assert Publish(PLAN).opposite() == back_to({0: 5})
     assert Publish(make_plan(ranges=(), units=())).opposite() is None
     assert Publish(make_plan(kind=PlanKind.MANUAL)).opposite() is None
     for action, opposite in ((HeldAction.DISCARD, HeldAction.RESTORE), (HeldAction.RESTORE, HeldAction.DISCARD)):

@@ -108,6 +108,19 @@ def test_deeply_nested_metadata_are_rejected_and_not_followed_into_the_ground(de
     rejected(parse(headers(meta=meta)), Reason.BAD_METADATA)
 
 
+@pytest.mark.parametrize("field", ["adc_gain", "baseline"])
+@pytest.mark.parametrize("number", ["1e999", "-1e999"])
+def test_a_number_that_no_float_holds_is_rejected_by_field(field: str, number: str) -> None:
+    meta = json.dumps({**FIELDS, field: "#"}).replace('"#"', number)
+    assert parse_metadata(meta) == f"{field} is {float(number)}; it must be finite"
+
+
+def test_what_is_beside_each_other_is_no_depth() -> None:
+    for inside, is_valid in ((MAX_DEPTH - 1, True), (MAX_DEPTH, False)):
+        meta = META[:-1] + ',"beside":[[],{}],"note":' + "[" * inside + "]" * inside + "}"
+        assert isinstance(parse_metadata(meta), Metadata) is is_valid
+
+
 def test_metadata_are_interpreted_with_their_units() -> None:
     found = parse_metadata(META)
     assert found == Metadata(
