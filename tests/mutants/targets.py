@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from tests.mutants.reach import FOLDERS, ROOT, RanFile, RanTest
 
-SECONDS = 45.0
+SECONDS = 20.0
 """Of tests for each function; a single one may take longer."""
 
 

@@ -1,7 +1,7 @@
 """Tests run on one mutant after another, each in a child of its own that ends with the first failure.
 
 The tests of all modules are collected once, and each child begins with what was collected: a mutant costs what the
-tests of its function take until one fails, and those that failed before go first, then the short ones. A test counts
+tests of its function take until one fails, and those that failed before go first, then the closest. A test counts
 that passes on the product as it is, which is tried when it has failed. A mutant of what a module does as it is loaded
 is loaded anew.
 """
@@ -220,10 +220,9 @@ class _Session(_FirstFailure):
         return True
 
     def _tried(self, session: pytest.Session, subject: Subject, mutant: Mutant, plant: Callable[[], None]) -> str:
-        seconds = subject.tests.seconds
-        wanted = [t for t in subject.tests.of(mutant.name) if t in self._items]
+        wanted, seconds = [t for t in subject.tests.of(mutant.name) if t in self._items], subject.tests.seconds
         while tests := [t for t in wanted if t not in self._unsound]:
-            tests.sort(key=lambda test: (-self._failed[test], seconds.get(test, 0.0)))
+            tests.sort(key=lambda test: -self._failed[test])
             if not self._fail(session, tests, seconds, plant):
                 return "survived"
             # Where it hung or died, nobody has said which it was.
