@@ -15,8 +15,11 @@ import random
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tests.mutants.account import Tried, add_to_account, digest_of, read_account, score
+from tests.mutants.in_copy import TESTS, copy_tree, killed_in_copy
 from tests.mutants.mutant import Mutant, mutants_of
 from tests.mutants.reach import ROOT, find_reach, read_reach
 from tests.mutants.targets import SECONDS, chosen_tests, modules
@@ -114,7 +117,9 @@ def try_modules(names: Sequence[str], *, most: int, until: float, seconds: float
     for name in names:
         module, tests = _Module(name, most=most, again=again), chosen_tests(name, reach, most=seconds)
         module.close()
-        if module.left and not tests.tests:
+        if module.left and name in TESTS:
+            _try_in_copy(module, until=until)
+        elif module.left and not tests.tests:
             print(f"{name}: no unit test and none of the domain runs anything of it in its own process", flush=True)
         elif module.left:
             dotted = name.removesuffix(".py").replace("/", ".")
@@ -131,6 +136,19 @@ def try_modules(names: Sequence[str], *, most: int, until: float, seconds: float
         module.close()
         if time.monotonic() > until:
             break
+
+
+def _try_in_copy(module: _Module, *, until: float) -> None:
+    print(f"{len(module.left)} mutants of {module.name} are to be tried in a copy of the tree", flush=True)
+    with TemporaryDirectory(dir=STATE) as copy:
+        copy_tree(Path(copy))
+        for mutant, killed in killed_in_copy(module.name, TESTS[module.name], module.left, copy=Path(copy)):
+            module.note(mutant, killed)
+            if not killed:
+                print(f"    survived in {module.name}: {mutant.name}", flush=True)
+            if time.monotonic() > until:
+                break
+    module.close()
 
 
 def main(argv: Sequence[str]) -> int:

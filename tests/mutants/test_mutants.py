@@ -14,6 +14,7 @@ from cosmic_ray.operators.operator import Operator
 
 from tests.conftest import ROOT
 from tests.mutants.account import Tried, add_to_account, read_account, score
+from tests.mutants.in_copy import TESTS, killed_in_copy
 from tests.mutants.mutant import Mutant, mutants_of
 from tests.mutants.operators import OURS, CatchNothing
 from tests.mutants.planting import loaded_functions, planted_in_functions
@@ -162,6 +163,26 @@ def test_the_score_is_of_those_that_a_test_could_kill() -> None:
 
 
 MODULE = "consumers/wanted.py"
+
+
+def test_in_a_copy_of_the_tree_a_mutant_is_the_module_until_its_tests_have_ended(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "mutated_product.py").write_text(_PRODUCT)
+    (copy / "test_mutated.py").write_text(_TESTS.format(folder=str(copy)))
+    made = [m for m in mutants_of(_PRODUCT) if m.name.startswith("Counter.add: `return")]
+    tests = ["test_mutated.py"]
+    tried = list(killed_in_copy("mutated_product.py", tests, made, copy=copy))
+    assert tried == [(mutant, True) for mutant in made]
+    assert (copy / "mutated_product.py").read_text() == _PRODUCT
+    (copy / "mutated_product.py").write_text(made[0].source)
+    with pytest.raises(RuntimeError, match=r"tests of mutated_product.py fail on the product as it is"):
+        next(killed_in_copy("mutated_product.py", tests, made, copy=copy))
+
+
+def test_what_runs_elsewhere_is_tried_by_tests_that_are_there() -> None:
+    assert TESTS.keys() <= set(modules())
+    assert all((ROOT / test.partition("::")[0]).is_file() for tests in TESTS.values() for test in tests)
 
 
 def ran(name: str, seconds: float, *functions: str, others: int = 0) -> RanTest:
