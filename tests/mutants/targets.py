@@ -1,7 +1,7 @@
 """Which modules are mutated, and which tests are tried on a mutant: those that run the function that it is in.
 
-Those that run the least beside it are the closest, and those that run the most of its module know it best. Pure, but
-for the list of modules.
+Those of a file that is named as the module, and that run the least beside it, are the closest, and those that run the
+most of its module know it best. Pure, but for the list of modules.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from pathlib import Path
 
 from tests.mutants.reach import FOLDERS, ROOT, RanFile, RanTest
 
@@ -52,15 +53,25 @@ def chosen_tests(module: str, reach: Mapping[str, RanFile], *, most: float = SEC
         if functions:
             about[test] = functions
     names = sorted(set().union(*about.values()))
-    by_function = {name: _within(about, (t for t, some in about.items() if name in some), most) for name in names}
-    return Chosen(by_function, _within(about, about, most), {test.name: test.seconds for test in about})
+    alike = {test: len(_words(module) & _words(test.name.partition("::")[0])) for test in about}
+    by_function = {
+        name: _within(about, alike, [t for t, some in about.items() if name in some], most) for name in names
+    }
+    return Chosen(by_function, _within(about, alike, about, most), {test.name: test.seconds for test in about})
 
 
-def _within(about: Mapping[RanTest, set[str]], those: Iterable[RanTest], most: float) -> tuple[str, ...]:
+def _words(file: str) -> set[str]:
+    """Of its name, in the singular."""
+    return {word.removesuffix("s") for word in Path(file).stem.removeprefix("test_").split("_")}
+
+
+def _within(
+    about: Mapping[RanTest, set[str]], alike: Mapping[RanTest, int], those: Iterable[RanTest], most: float
+) -> tuple[str, ...]:
     """The closest, and beside each of them another one, as long as there is time: the closest and the broadest in
     turns, of each file of tests one and then the next, since tests of one file are mostly about the same thing."""
     left = list(those)
-    closest = sorted(left, key=lambda test: (len(test.functions), test.seconds, test.name))
+    closest = sorted(left, key=lambda test: (-alike[test], len(test.functions), test.seconds, test.name))
     broadest = sorted(left, key=lambda test: (-len(about[test]), test.seconds, test.name))
     by_file: dict[str, dict[RanTest, None]] = {}
     for test in (test for pair in zip(closest, broadest, strict=True) for test in pair):

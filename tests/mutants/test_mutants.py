@@ -211,6 +211,13 @@ def test_each_file_of_tests_has_its_turn_beside_the_closest() -> None:
     assert found.of("f") == ("a::close 0", "a::close 1", "b::far", "a::close 2", "c::farther")
 
 
+def test_tests_of_a_file_that_is_named_as_the_module_are_closest() -> None:
+    named, other = (
+        ran(f"tests/{file}.py::test", 3.0, "f", others=n) for file, n in (("test_wanted_at_night", 90), ("test_x", 1))
+    )
+    assert chosen_of(other, named, most=3.0).of("f") == (named.name,)
+
+
 def test_a_test_that_takes_longer_is_tried_where_there_is_no_other() -> None:
     assert chosen_of(ran("long", 90.0, "f"), ran("longer", 91.0, "f"), ran("quick", 1.0, "g")).of("f") == ("long",)
     assert chosen_of(ran("other", 1.0, others=3)).tests == set()
