@@ -31,6 +31,8 @@ def chunk(at: int, seq: int, **said: Any) -> ChunkFacts:
         ([chunk(0, 0), chunk(1, 1, count=2), chunk(2, 1, count=2)], [0, 1, 2]),
         ([chunk(0, 0), chunk(1, 1), chunk(2, 0, count=1)], [0, 1]),
         ([chunk(0, 0), chunk(1, 1), chunk(2, 0, count=2)], [0, 1, 2]),
+        ([chunk(0, 0), chunk(1, 0, count=1)], [0, 1]),
+        ([chunk(0, 0), chunk(1, 0, count=0)], [0]),
         ([chunk(0, 0, digest="a"), chunk(1, 1), chunk(2, 2, digest="b"), chunk(3, 3, digest="a")], [0, 1, 3]),
         ([chunk(0, 0), chunk(1, 1, digest="a"), chunk(2, 2, digest="b")], [0, 1]),
         ([chunk(0, 0), chunk(1, 1, meta="{}"), chunk(2, 2)], [0, 2]),
