@@ -28,6 +28,8 @@ def test_a_record_batch_that_says_nothing_has_its_payload_itself() -> None:
         ([NAME, NAME], 5),
         ([NAME], PIECE_BYTES + 1),
         ([NAME], 0),
+        ([NAME, "x"], PIECE_BYTES + 1),
+        (["x", NAME], PIECE_BYTES + 1),
         ([""], 5),
         (["../" + NAME], 5),
         ([NAME + "/x"], 5),

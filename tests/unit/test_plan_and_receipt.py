@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from wavestitch.contracts.plan import PlanKind, Scope, plan_from_json
 from wavestitch.contracts.position import LastBatch, Position
 from wavestitch.contracts.quantities import LeaderEpoch, Offset
 from wavestitch.contracts.receipt import LandedSlice, check_coverage, receipt_from_json
+from wavestitch.contracts.written import Written
 
 
 def test_a_plan_survives_its_file() -> None:
@@ -87,3 +90,72 @@ def test_full_coverage_passes() -> None:
 def test_anything_else_fails_the_batch_by_name(slices: list[LandedSlice]) -> None:
     with pytest.raises(DataLost, match=r"partition 0|slices have no receipt"):
         check_coverage(make_plan(), [make_receipt(*slices)])
+
+
+EMPTY = {"records": 0, "file": None, "file_bytes": 0, "payload_bytes": 0, "seen_ms": None}
+GAP = [Hole(Offset(5), Offset(7), Proof.CONTROL)]
+
+
+def hole(start: int, end: int) -> Hole:
+    return Hole(Offset(start), Offset(end), Proof.CONTROL)
+
+
+def run(start: int, epoch: int) -> Written:
+    return Written(Offset(start), LeaderEpoch(epoch))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {**EMPTY, "holes": GAP},
+        {"file_bytes": 0, "payload_bytes": 0, "seconds": 0.0},
+        {"holes": [hole(5, 6), hole(6, 7)]},
+        {"written": [run(5, 3), run(6, 4)]},
+        {"written": [run(6, 4)]},
+    ],
+)
+def test_a_slice_that_a_reader_may_write_is_read(changes: dict[str, Any]) -> None:
+    one = make_receipt(make_slice(5, 7, **changes))
+    assert receipt_from_json(one.to_json()) == one
+    assert receipt_from_json(replace(one, unit=1, seconds=0.0).to_json()).unit == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        *(({name: -1}, "a number of a slice is less than 0") for name in ("file_bytes", "records", "payload_bytes")),
+        ({"partition": -1}, "a number of a slice is less than 0"),
+        ({"start": -1}, "a number of a slice is less than 0"),
+        ({"end": -1}, "a number of a slice is less than 0"),
+        ({"seconds": -0.5}, "a number of a slice is less than 0"),
+        ({"file": None}, "is None, which is not the name of its landing file"),
+        ({**EMPTY, "records": 1}, "is None, which is not the name of its landing file"),
+        ({"file": "../x.arrow"}, "is '../x.arrow', which is not the name"),
+        ({"digest": "../x", "file": "slice-p0-5-7-../x.arrow"}, "which is not the name"),
+        ({"partition": 1}, "which is not the name"),
+        ({"start": 6}, "which is not the name"),
+        ({"digest": "f" * 32}, "which is not the name"),
+        *(
+            ({"holes": holes}, "the holes of .* are not in it, in order")
+            for holes in (
+                *([hole(4, 6)], [hole(6, 8)], [hole(6, 6)], [hole(6, 5)], [hole(7, 7)]),
+                *([hole(6, 7), hole(5, 6)], [hole(5, 7), hole(6, 7)]),
+            )
+        ),
+        *(
+            ({"written": runs}, "the runs of leader epochs of .* are not in it, in order")
+            for runs in ([run(4, 3)], [run(7, 3)], [run(6, 3), run(5, 4)], [run(5, 3), run(6, 3)])
+        ),
+    ],
+)
+def test_a_slice_that_no_reader_writes_is_none(changes: dict[str, Any], says: str) -> None:
+    one = make_receipt(make_slice(5, 7), replace(make_slice(5, 7), **changes))
+    with pytest.raises(BadInput, match=says):
+        receipt_from_json(one.to_json())
+
+
+@pytest.mark.parametrize("changes", [{"unit": -1}, {"seconds": -0.5}])
+def test_a_receipt_with_a_number_that_cannot_be_is_none(changes: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match="a number of it is less than 0"):
+        receipt_from_json(replace(make_receipt(make_slice(5, 7)), **changes).to_json())
