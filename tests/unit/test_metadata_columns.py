@@ -96,3 +96,10 @@ def test_of_each_and_taken_speak_of_the_texts_that_are_asked_for() -> None:
     assert len(read_metadata(pa.array([], pa.string())).form) == 0
     sliced = read_metadata(pa.array(texts, pa.string()).slice(10, 12))
     assert sliced.start_ns.tolist() == list(range(1010, 1022))
+
+
+@pytest.mark.parametrize("odd", ["1e10", "1.25", "12e1", "0123", "-123", "1000 ", " 100", "9 99", "12\t3"])
+def test_a_start_that_is_not_digits_all_through_is_read_by_itself_among_others_that_are(odd: str) -> None:
+    alike = [json.dumps({**FIELDS, "start_time_ns": 1000 + n}) for n in range(20)]
+    texts = [*alike, alike[0].replace("1000", odd), *alike]
+    assert said(texts) == one_by_one(texts)

@@ -27,6 +27,7 @@ from wavestitch.contracts.decision import decide
 from wavestitch.contracts.fates import Evidence, Stitched
 from wavestitch.contracts.held import HeldChunk, PublishedChunk, PublishedWaveform
 from wavestitch.contracts.held_mark import HeldMark
+from wavestitch.contracts.plain_waveforms import no_plain
 from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import Position
 from wavestitch.contracts.quantities import EpochMs, Offset, Partition, milliseconds
@@ -265,6 +266,15 @@ def test_a_record_that_names_a_waveform_and_is_no_chunk_leaves_it_normal() -> No
 def test_metadata_that_no_reader_lets_through_are_never_normal() -> None:
     with pytest.raises(ValueError, match="was taken for valid, but ws-meta is not JSON"):
         decided(World([c._replace(meta="{", timestamp_ms=EpochMs(0)) for c in whole("w", 2)]))
+
+
+def test_where_nothing_is_normal_every_column_is_empty_and_all_chunks_are_others() -> None:
+    chunks = [c._replace(offset=Offset(n)) for n, c in enumerate(whole("w", 2))]
+    nothing = no_plain(ChunkTable.of(chunks))
+    assert (len(nothing), nothing.ids.to_pylist(), nothing.first.tolist()) == (0, [], [0])
+    assert len(nothing.waveform) == len(nothing.rows) == len(nothing.start_ns) == len(nothing.sources) == 0
+    assert nothing.others() == chunks
+    assert nothing.is_plain.tolist() == [False, False]
 
 
 def test_a_parked_batch_has_nothing_normal() -> None:

@@ -1,0 +1,47 @@
+"""What the head says of the held table is the same however its files are listed and its chunks were counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+
+from wavestitch.contracts.errors import Altered
+from wavestitch.contracts.held_mark import HeldFile, check_mark, mark_of
+
+FILES = (HeldFile("b", 2, 20, "open"), HeldFile("a", 3, 30, "null_value"), HeldFile("c", 4, 40, "conflict"))
+COUNTS = {"open": 2, "conflict": 1, "discarded": 0, "null_value": 3}
+MARK = mark_of(7, FILES, COUNTS, 11)
+
+
+def test_a_mark_says_the_sums_of_its_files_and_counts_what_there_is() -> None:
+    assert (MARK.snapshot_id, MARK.rows, MARK.bytes, MARK.junk_bytes, MARK.chunk_bytes) == (7, 9, 90, 30, 11)
+    assert list(MARK.counts.items()) == [("conflict", 1), ("null_value", 3), ("open", 2)]
+    assert (MARK.chunks, MARK.waveform_rows) == (6, 3)
+
+
+def test_a_mark_is_the_same_in_whatever_order_files_are_listed() -> None:
+    for files in permutations(FILES):
+        assert mark_of(7, files, COUNTS, 11) == MARK
+        check_mark(MARK, files, table="ecg.held")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        FILES[:2],
+        (*FILES, FILES[0]),
+        (*FILES[:2], FILES[2]._replace(name="d")),
+        (*FILES[:2], FILES[2]._replace(reason="parked")),
+        (FILES[0]._replace(rows=3), FILES[1]._replace(rows=2), FILES[2]),
+        (FILES[0]._replace(bytes=30), FILES[1]._replace(bytes=20), FILES[2]),
+    ],
+)
+def test_other_files_are_not_those_that_the_head_vouches_for(files: tuple[HeldFile, ...]) -> None:
+    with pytest.raises(Altered, match=r"snapshot 7 of table ecg\.held has .*the head vouches for 9 rows in 90 bytes"):
+        check_mark(MARK, files, table="ecg.held")
+
+
+def test_a_mark_of_another_format_vouches_for_the_same_files() -> None:
+    check_mark(replace(MARK, format=MARK.format + 1), FILES, table="ecg.held")
