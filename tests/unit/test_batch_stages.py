@@ -112,3 +112,20 @@ def test_a_decision_about_what_is_held_reads_nothing_and_writes_no_group() -> No
     assert kinds_of(PlanKind.HELD) == HELD
     assert kinds_of(PlanKind.INGEST) == kinds_of(PlanKind.BACKFILL) == BATCH
     assert stages_of(PLAN) == tuple(stage(PLAN) for stage in BATCH)
+
+
+def test_how_a_stage_is_undone_says_by_which_operation_and_of_how_much() -> None:
+    def undone(stage: Any) -> str:
+        return str(stage.undone())
+
+    by = "(`wavestitch undo STREAM`)"
+    assert undone(Publish(PLAN)) == f"undone by: a rewind to 0:5 {by}"
+    assert undone(CommitHead(BASE, HEAD)) == f"undone by: a rewind to 0:7, 1:0 {by}"
+    many = make_head(positions={p: at(5) for p in range(10)})
+    moves = CommitHead(many, replace(many, positions={p: at(20) for p in many.positions}))
+    assert undone(moves) == f"undone by: a rewind to {', '.join(f'{p}:5' for p in range(8))} and 2 more {by}"
+    for action, opposite in ((HeldAction.DISCARD, "restore"), (HeldAction.RESTORE, "discard")):
+        assert undone(Publish(decides(action, "a", "b"))) == f"undone by: `held {opposite}` of 2 waveforms {by}"
+    promotes = make_plan(kind=PlanKind.PROMOTE, choice=PROMOTION)
+    assert undone(Publish(promotes)) == f"undone by: the rows of before, put back as they were {by}"
+    assert Publish(decides(HeldAction.ACCEPT, "a")).undone() == Publish(PLAN).irrevocable

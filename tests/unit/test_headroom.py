@@ -243,3 +243,23 @@ def test_what_was_written_before_what_was_seen_was_kept_is_read_as_seen_as_it_wa
 def test_a_look_that_fails_sees_no_other_colour() -> None:
     told = Told(seen=RED).failing()
     assert (told.seen, told.failing().seen) == (RED, RED)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "worse"),
+    [
+        (PartitionTold(RED), PartitionTold(AMBER), True),
+        (PartitionTold(RED), PartitionTold(RED), False),
+        (PartitionTold(AMBER), PartitionTold(RED), False),
+        (PartitionTold(RED, 1, 4), PartitionTold(RED), True),
+        (PartitionTold(RED, 1, 4), PartitionTold(RED, 9, 3), True),
+        (PartitionTold(RED, 1, 4), PartitionTold(RED, 1, 4), False),
+        (PartitionTold(RED, 2, 4), PartitionTold(RED, 1, 4), True),
+        (PartitionTold(RED, 5, 4), PartitionTold(RED, 3, 4), False),
+        (PartitionTold(RED, 6, 4), PartitionTold(RED, 3, 4), True),
+    ],
+)
+def test_worse_is_another_colour_a_loss_that_doubled_or_one_that_begins_elsewhere(
+    now: PartitionTold, before: PartitionTold, *, worse: bool
+) -> None:
+    assert now.is_worse(before) is worse

@@ -11,7 +11,7 @@ from tests.builders.plans import make_plan
 from tests.builders.ranges import span
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.offset_range import pack_units
-from wavestitch.contracts.past_cost import RECENT, forecast, reading_weights
+from wavestitch.contracts.past_cost import RECENT, forecast, reading_seconds, reading_weights
 from wavestitch.contracts.quantities import Partition
 
 MIB = 1 << 20
@@ -87,3 +87,17 @@ class TestForecast:
         made = make_plan(left=make_plan().records * 3, mean_record_bytes=1.0)
         past = [row({"0": [10_000_000, 0.0]}, seconds={"read": 2.0, "reassemble": 10.0})]
         assert forecast(made, past).seconds == pytest.approx(48.0)
+
+
+@pytest.mark.parametrize(
+    ("batches", "size", "seconds"), [(0, 0, 0.0), (0, 500, 0.0), (1, 1000, 10.3), (2, 1000, 20.5), (1, 3000, 30.8)]
+)
+def test_what_a_verification_will_take_is_told_to_a_tenth_of_a_second(batches: int, size: int, seconds: float):
+    past = [row({"0": [1000.0, 0.0]}, seconds={"read": 4.26, "reassemble": 6.0})]
+    assert reading_seconds(past, batches=batches, size=size) == seconds
+
+
+def test_what_a_verification_will_take_is_not_told_where_no_batch_read_anything():
+    assert reading_seconds([], batches=1, size=9) is None
+    assert reading_seconds([row({}, seconds={"read": 4.0})], batches=1, size=9) is None
+    assert reading_seconds([], batches=0, size=0) == 0.0

@@ -148,3 +148,22 @@ def test_a_word_for_a_shell_is_that_word_to_bash_and_in_one_line(text: str) -> N
     assert is_plain(said)
     shell = subprocess.run(["/bin/bash", "-c", f"printf %s {said}"], capture_output=True, check=True)
     assert shell.stdout.decode() == text
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [
+        ("\x1bzag0", r"$'\x1bzag0'"),
+        # A digit behind an escape would be taken for a part of it, and so would those behind that.
+        ("\x1b0aFg9", r"$'\x1b\x30\x61\x46g9'"),
+        ("\x1b'!\\ G", r"$'\x1b\x27\x21\x5c G'"),
+        ("é\n", r"$'\xc3\xa9\x0a'"),
+    ],
+)
+def test_a_word_for_a_shell_has_escapes_where_they_are_needed_and_nowhere_else(value: str, word: str) -> None:
+    assert in_shell(value) == word
+
+
+def test_an_error_says_eight_thousand_characters_of_what_happened_and_shows_that_there_were_more() -> None:
+    assert Terminal("x" * 8000).message == "x" * 8000
+    assert Terminal("x" * 8001).message == str(Terminal("x" * 9999)) == "x" * 8000 + "…"

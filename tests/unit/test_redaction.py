@@ -136,6 +136,8 @@ def test_a_secret_under_a_free_key_is_refused_without_repeating_it(section: str,
         ("s3.signer.whatever", SECRET),
         ("some.new.catalog.option", SECRET),
         ("spark.hadoop.fs.new.thing", SECRET),
+        # Only of a key that is about a secret its end says that it finds one.
+        *((f"some.new.catalog.{end}", SECRET) for end in ("file", "path", "class", "length", "enabled", "server-uri")),
         ("header.x-tenant", SECRET),
         ("spark.driver.extraJavaOptions", "-Xmx1g -Dunknown=hunter2 -agentlib:x=hunter2"),
         ("spark.driver.extraJavaOptions", "-Dpass hunter2"),

@@ -17,6 +17,7 @@ from wavestitch.contracts.sample_types import (
     TYPE_DTYPES,
     as_type,
     misfit,
+    runs_of_formats,
     samples_list,
     sent_bytes,
     type_of_list,
@@ -125,3 +126,15 @@ def test_a_type_is_known_by_its_list_and_widens_as_iceberg_says():
         ("float", "double"): "double",
         ("double", "float"): "double",
     }
+
+
+@pytest.mark.parametrize(
+    ("formats", "runs"),
+    [
+        ([], []),
+        (["i16le"], [(0, 1, "i16le")]),
+        (["i16le", "i16le", "f32le", "i16le"], [(0, 2, "i16le"), (2, 3, "f32le"), (3, 4, "i16le")]),
+    ],
+)
+def test_neighbours_of_one_format_are_one_run(formats, runs):
+    assert runs_of_formats(formats) == runs
