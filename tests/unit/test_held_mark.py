@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from wavestitch.contracts.errors import Altered
-from wavestitch.contracts.held_mark import HeldFile, check_mark, mark_of
+from wavestitch.contracts.held_mark import HELD_FORMAT, HeldFile, HeldMark, check_mark, mark_of
 
 FILES = (HeldFile("b", 2, 20, "open"), HeldFile("a", 3, 30, "null_value"), HeldFile("c", 4, 40, "conflict"))
 COUNTS = {"open": 2, "conflict": 1, "discarded": 0, "null_value": 3}
@@ -45,3 +45,9 @@ def test_other_files_are_not_those_that_the_head_vouches_for(files: tuple[HeldFi
 
 def test_a_mark_of_another_format_vouches_for_the_same_files() -> None:
     check_mark(replace(MARK, format=MARK.format + 1), FILES, table="ecg.held")
+
+
+def test_a_mark_that_names_no_chunk_counts_none() -> None:
+    mark = HeldMark(7, 0, 0, "")
+    assert (mark.counts, mark.chunk_bytes, mark.junk_bytes, mark.format) == ({}, 0, 0, HELD_FORMAT)
+    assert (mark.chunks, mark.waveform_rows, HELD_FORMAT) == (0, 0, 1)
