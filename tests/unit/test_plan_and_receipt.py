@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.builders.plans import make_plan, make_receipt, make_slice
+from tests.builders.ranges import span
 from wavestitch.contracts.errors import BadInput, DataLost
 from wavestitch.contracts.holes import Hole, Proof
 from wavestitch.contracts.plan import PlanKind, Scope, plan_from_json
@@ -93,6 +94,8 @@ def test_anything_else_fails_the_batch_by_name(slices: list[LandedSlice]) -> Non
 
 
 EMPTY = {"records": 0, "file": None, "file_bytes": 0, "payload_bytes": 0, "seen_ms": None}
+OTHER = make_plan(units=((span(0, 7, 9),), (span(0, 5, 7),)))
+"""The same slices, the other way round."""
 GAP = [Hole(Offset(5), Offset(7), Proof.CONTROL)]
 
 
@@ -159,3 +162,31 @@ def test_a_slice_that_no_reader_writes_is_none(changes: dict[str, Any], says: st
 def test_a_receipt_with_a_number_that_cannot_be_is_none(changes: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match="a number of it is less than 0"):
         receipt_from_json(replace(make_receipt(make_slice(5, 7)), **changes).to_json())
+
+
+def test_a_receipt_of_the_format_before_says_nothing_of_leader_epochs() -> None:
+    one = make_receipt(make_slice(5, 7), make_slice(7, 9))
+    said = json.loads(one.to_json())
+    assert said["format"] == 4
+    for s in said["slices"]:
+        assert (s.pop("written"), s["seconds"]) == ([], 0.0)
+    assert receipt_from_json(json.dumps({**said, "format": 3})) == one
+    for format_, says in ((2, "format 2, which was never released"), (5, "format 5"), (4, "lacks a field: .*written")):
+        with pytest.raises(BadInput, match=says):
+            receipt_from_json(json.dumps({**said, "format": format_}))
+
+
+def test_slices_cover_a_plan_in_whatever_order_and_receipt_they_come() -> None:
+    parts = [make_receipt(make_slice(7, 9)), make_receipt(make_slice(5, 7))]
+    check_coverage(make_plan(), parts)
+    check_coverage(OTHER, [replace(r, plan_id=OTHER.plan_id) for r in parts])
+
+
+def test_a_receipt_of_another_plan_covers_nothing() -> None:
+    with pytest.raises(BadInput, match=f"a receipt of unit 0 is of plan '{OTHER.plan_id[:16]}', the batch's plan is"):
+        check_coverage(make_plan(), [replace(make_receipt(make_slice(5, 7), make_slice(7, 9)), plan_id=OTHER.plan_id)])
+
+
+def test_the_slices_without_a_receipt_are_named() -> None:
+    with pytest.raises(DataLost, match=r"1 of 2 planned slices .* than one: partition 0 \[7, 9\); run its read step"):
+        check_coverage(make_plan(), [make_receipt(make_slice(5, 7))])
