@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wavestitch.contracts.maintenance import StoredFile
+from wavestitch.contracts.maintenance import Footprint, StoredFile
 from wavestitch.contracts.quantities import EpochMs
 
 
@@ -21,3 +21,7 @@ from wavestitch.contracts.quantities import EpochMs
 )
 def test_a_checksum_covers_the_file_it_is_named_after_and_any_other_file_itself(path: str, covers: str) -> None:
     assert StoredFile(path, 1, EpochMs(0)).covers == covers
+
+
+def test_a_stream_that_has_nothing_takes_up_nothing() -> None:
+    assert Footprint() == Footprint(0, 0, 0, 0, 0, 0, {}, {})

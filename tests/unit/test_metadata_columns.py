@@ -92,6 +92,7 @@ def test_of_each_and_taken_speak_of_the_texts_that_are_asked_for() -> None:
     texts = [json.dumps({**FIELDS, "start_time_ns": 1000 + n, "sampling_rate_hz": 100 + n % 3}) for n in range(30)]
     found = read_metadata(pa.array([*texts, "nothing"], pa.string())).taken(np.array([30, 4, -1, 0]))
     assert found.start_ns.tolist() == [0, 1004, 0, 1000]
+    assert found.of_each(lambda m: m.sampling_rate_hz, np.float64).tolist() == [0.0, 101.0, 0.0, 100.0]
     assert found.of_each(lambda m: m.sampling_rate_hz, np.float64, -1.0).tolist() == [-1.0, 101.0, -1.0, 100.0]
     assert len(read_metadata(pa.array([], pa.string())).form) == 0
     sliced = read_metadata(pa.array(texts, pa.string()).slice(10, 12))

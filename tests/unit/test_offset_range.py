@@ -17,6 +17,7 @@ from wavestitch.contracts.offset_range import (
     joined,
     pack_groups,
     pack_units,
+    parse_place,
     without,
 )
 from wavestitch.contracts.quantities import Partition
@@ -149,6 +150,7 @@ def test_a_range_is_cut_to_another(some: OffsetRange, within: OffsetRange, left:
         ([[span(0, 0, 3)], [span(0, 2, 5)]], 5, [[span(0, 0, 5)]]),
         ([[span(0, 0, 9)], [span(0, 9, 10)]], 2, [[span(0, 0, 9)], [span(0, 9, 10)]]),
         ([[], [span(1, 0, 2)], []], 2, [[span(1, 0, 2)]]),
+        ([[span(0, 0, 4)], [span(0, 4, 6)], [span(0, 6, 8)]], 4, [[span(0, 0, 4)], [span(0, 4, 8)]]),
         ([[]], 2, []),
     ],
 )
@@ -191,3 +193,58 @@ def test_units_are_of_about_the_same_weight() -> None:
     assert len(pack_units(slices, workers=9, weight={})) == 3
     assert pack_units([], workers=3, weight={}) == []
     assert pack_units(slices[::-1], workers=0, weight={}) == [tuple(slices)]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("3:17", ("", 3, 17)),
+        ("topic-id_1:3:17", ("topic-id_1", 3, 17)),
+        (":3:17", ("", 3, 17)),
+        ("0:0", ("", 0, 0)),
+        *((text, None) for text in ("", "3", "3:", ":17", "a:17", "3:-1", "3:17 ", "a:b:3:17", "1" * 10 + ":0")),
+    ],
+)
+def test_a_place_is_a_partition_and_an_offset_and_may_name_its_topic(
+    text: str, place: tuple[str, int, int] | None
+) -> None:
+    assert parse_place(text) == place
+
+
+def test_as_many_ranges_as_workers_or_more_are_slices_as_they_are_and_none_has_none() -> None:
+    ranges = [span(0, 0, 1000), span(1, 0, 10)]
+    assert cut_slices(ranges, workers=2, min_slice=1) == cut_slices(ranges, workers=1, min_slice=1) == ranges
+    assert cut_slices([], workers=3, min_slice=1) == []
+    assert cut_slices([span(0, 0, 9)], workers=3, min_slice=1) == [span(0, 0, 3), span(0, 3, 6), span(0, 6, 9)]
+
+
+def test_a_partition_of_which_nothing_is_known_weighs_one_for_each_offset_and_a_unit_reads_in_order() -> None:
+    slices = [span(2, 0, 4), span(1, 0, 15), span(0, 0, 10)]
+    weight = {Partition(0): 2.0}
+    assert pack_units(slices, workers=2, weight=weight) == [(span(0, 0, 10),), (span(1, 0, 15), span(2, 0, 4))]
+    assert pack_units([span(0, 0, 1), span(0, 1, 6)], workers=1, weight={}) == [(span(0, 0, 1), span(0, 1, 6))]
+
+
+def test_what_does_not_touch_stays_apart_unless_a_gap_is_allowed() -> None:
+    assert joined([span(0, 0, 3), span(0, 4, 5)]) == [span(0, 0, 3), span(0, 4, 5)]
+    assert pack_groups([[span(1, 0, 2)], [span(0, 1, 3)]], most=2) == [[span(1, 0, 2)], [span(0, 1, 3)]]
+
+
+@pytest.mark.parametrize(
+    ("gone", "left"),
+    [
+        ([span(0, 1, 2), span(0, 4, 5), span(0, 7, 8)], [span(0, 0, 1), span(0, 2, 4), span(0, 5, 7), span(0, 8, 10)]),
+        ([span(0, 0, 2), span(0, 8, 10)], [span(0, 2, 8)]),
+        ([span(0, 10, 12)], [span(0, 0, 10)]),
+        ([span(0, 3, 3), span(1, 0, 10)], [span(0, 0, 10)]),
+        ([span(0, 0, 10)], []),
+    ],
+)
+def test_what_is_left_of_a_range_are_its_pieces_between_what_is_gone(
+    gone: list[OffsetRange], left: list[OffsetRange]
+) -> None:
+    assert without([span(0, 0, 10)], gone) == left
+
+
+def test_a_range_that_ends_before_it_begins_gives_the_others_nothing() -> None:
+    assert bound_ranges([span(0, 5, 3), span(1, 0, 10), span(2, 4, 4)], max_records=4) == [span(1, 0, 4)]
