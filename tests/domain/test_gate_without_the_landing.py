@@ -100,3 +100,10 @@ def test_the_head_names_who_stands_at_a_gate_once_and_until_its_commit(bench: Be
     assert bench.tables.heads()[0].at_gate == (AtGate(plan.plan_id, moves=True),)
     carry_through(bench, plan, Carrying(spoiled={"bad"}, gate="accept"))
     assert bench.tables.heads()[0].at_gate == ()
+
+
+def test_a_head_says_which_batch_the_gate_closed_on_and_why_it_was_given_up(bench: Bench) -> None:
+    plan_id = plan_of(bench).plan_id
+    assert bench.tables.heads()[0].note == f"the gate closed on batch {plan_id[:16]}"
+    leave_gate(STREAM, plan_id, log=lambda: bench.log, tables=bench.tables, note="the sensor was off")
+    assert bench.tables.heads()[0].note == "the sensor was off"

@@ -8,6 +8,7 @@ import pytest
 
 from tests.domain.held_world import ONE, OTHER, TWO, World, parked
 from tests.fakes.batch import Carrying, FakeEdges
+from wavestitch.batch import held_decision
 from wavestitch.batch.carry import Carried, How, carry_through
 from wavestitch.batch.held_approval import begin_approved, preview_held
 from wavestitch.batch.held_waveforms import Selection
@@ -195,3 +196,21 @@ def test_done_again_after_it_was_committed_it_is_finished_whatever_changed_since
     plan = begin_approved(edges(world), plan_id, by="bob")
     assert isinstance(carry_through(HELD, edges(world), Carried(plan.plan_id), How()).of(Published), Finished)
     assert world.published() == {"w": ONE + TWO}
+
+
+def test_a_preview_takes_as_many_as_one_decision_may_unless_all_are_asked_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seq, value in enumerate((ONE, TWO)):
+        world.send("x", seq, value)
+    world.ingest(park=True)
+    monkeypatch.setattr(held_decision, "MOST", 1)
+    wanted = Selection(reasons=frozenset({Reason.PARKED}))
+    some, every = (
+        preview_held(edges(world), HeldAction.REDRIVE, wanted, who="ann", why="looked at it", everything=all_of_them)
+        for all_of_them in (False, True)
+    )
+    assert (some.waveforms, some.more) == (1, True)
+    assert (every.waveforms, every.more) == (2, False)
+    approve(world, every.plan.plan_id)
+    assert set(world.published()) == {"w", "x"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.security.hostile_text import HOSTILE_TEXTS
 from tests.security.seen_tags import tags_and_links
 from wavestitch.batch import held_page
 from wavestitch.batch.held_page import HeldList, HeldOne, held_list, held_one
+from wavestitch.batch.held_told import waveform_said
 from wavestitch.batch.held_waveforms import Crowd, HeldWaveform
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.harmless import is_plain
@@ -156,3 +158,29 @@ def test_a_waveform_is_told_to_programs_some_chunks_at_a_time_and_each_text_of_m
     assert [row for page in pages for row in page["held"]] == said["held"]
     assert "one?id=conflicting&after=1" in tags_and_links(held_one_page(STREAM, found))[1]
     assert "after=" not in held_one_page(STREAM, found, first=2)
+
+
+def test_a_waveform_whose_chunks_do_not_say_how_many_there_are_is_shown_as_far_as_it_is_known(tmp_path: Path) -> None:
+    found = held_one(held_rig(tmp_path, count=None).deployment, STREAM, "parked")  # type: ignore[arg-type]
+    assert isinstance(found, HeldOne)
+    assert (found.whole, found.missing) == (None, ())
+    assert [h.chunk.seq for h, _ in found.rows()] == [0, 1]
+
+
+def test_a_text_of_metadata_is_known_by_the_beginning_of_its_sha_256(rig: Rig) -> None:
+    found = held_one(rig.deployment, STREAM, "half")
+    assert isinstance(found, HeldOne)
+    (h,) = found.waveform.held
+    assert h.chunk.meta is not None
+    name = hashlib.sha256(h.chunk.meta.encode()).hexdigest()[:16]
+    said = held_one_facts(STREAM, found)
+    assert said["metadata"] == {name: h.chunk.meta}
+    assert [row["meta"] for row in said["held"]] == [name]
+
+
+def test_programs_are_told_why_a_waveform_s_first_chunk_is_held(rig: Rig) -> None:
+    one = held_one(rig.deployment, STREAM, "parked")
+    assert isinstance(one, HeldOne)
+    first, second = (replace(h, evidence=why) for h, why in zip(one.waveform.held, ("first", "second"), strict=True))
+    said = waveform_said(replace(one.waveform, held=(first, second)))
+    assert (said["why"], said["chunks"]) == ("first", 2)

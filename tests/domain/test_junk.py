@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tests.builders.records import metadata
 from tests.builders.table_rows import facts, held_row, hold, write_landing
 from tests.domain.held_world import ONE, TWO, T, World
 from tests.fakes.batch import Carrying, FakeEdges
+from tests.fakes.fake_log import FakeLog
 from tests.fakes.faults import Steps
 from tests.fakes.sight import look_around
 from tests.guarantees import NoLoss
@@ -28,6 +30,7 @@ from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.held_quota import said_of_junk
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.ports import PartitionEnds
 from wavestitch.contracts.quantities import EpochMs, Offset, Partition
 from wavestitch.contracts.raw_headers import kept_bytes
 from wavestitch.contracts.reasons import Reason
@@ -72,6 +75,16 @@ class Flooded(World):
         found = plan_batch(self.stream, PlanRequest(), walk=walk, by=Planning(EpochMs(T + 99), "n", "test"))
         assert isinstance(found, Plan)
         return found
+
+
+class AskedLog(FakeLog):
+    """`asked`: the partitions of each question about where they end."""
+
+    asked: list[tuple[Partition, ...]]
+
+    def ends(self, topic: str, partitions: Sequence[Partition]) -> dict[Partition, PartitionEnds]:
+        self.asked = [*getattr(self, "asked", []), tuple(partitions)]
+        return super().ends(topic, partitions)
 
 
 @pytest.fixture
@@ -207,6 +220,18 @@ class TestARecordByItsPlace:
         log.lag(1, shows=0)
         (found,) = self.find(world, "0:0")
         assert found.in_log == "whether topic waves has it is not known (the broker shows no partition 0 of it)"
+
+    def test_the_broker_is_asked_of_no_partition_for_what_was_in_another_topic_of_that_name(self) -> None:
+        world = Flooded()
+        world.bench.log = log = AskedLog("waves", 1)
+        world.misdirect(b"first")
+        world.ingest()
+        old = log.topic_id
+        log.recreate(1)
+        log.asked = []
+        (found,) = self.find(world, f"{old}:0:0")
+        assert found.in_log == f"it was in topic id {old}, which waves is no more"
+        assert log.asked == [()]
 
     def find(self, world: Flooded, place: str) -> Any:
         return find_records(world.bench.tables, world.bench.log, world.stream, [place])

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from tests.builders.table_rows import all_held, held_rows, stage_held, write_landing
+from tests.domain.held_rig import held_rig
 from tests.domain.maintenance_rig import Rig
 from tests.fakes.fake_log import FakeLog
+from wavestitch.batch.found_held import find_held
 from wavestitch.batch.plan import Planning, PlanRequest, plan_batch
 from wavestitch.batch.rewind import Rewind, apply_rewind, plan_rewind
 from wavestitch.batch.rewind_target import Target
@@ -281,3 +283,13 @@ class TestWaveformsTableDropped:
             plan_batch(STREAM, PlanRequest(), walk=walk, by=Planning(EpochMs(1), "n", "test"))
         place.apply(place.look("start-over"))
         assert place.offsets() == [0, 1, 2, 3]
+
+
+def test_what_is_found_is_counted_by_reason_in_the_order_in_which_every_head_names_them(tmp_path: Path) -> None:
+    held = [("a", 0, b"\1\0", Reason.PARKED), ("b", 0, b"\2\0", Reason.OPEN), ("c", 0, b"\3\0", Reason.CONFLICT)]
+    tables = held_rig(tmp_path, held).tables
+    last = tables.head()
+    found = find_held(tables, tables.batches(every_table=True), last=last)
+    assert found.mark == last.held
+    assert list(found.mark.counts.items()) == list(last.held.counts.items())
+    assert list(found.mark.counts) == ["conflict", "open", "parked"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.builders.sending import send_chunk
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, run_batch
@@ -80,3 +82,21 @@ def test_a_partition_that_retention_took_before_any_batch_saw_it_counts_as_lost(
     bench.log.retain_from(Partition(1), Offset(5))
     room = look(bench, at_ms=T + 8 * DAY)
     assert (room.alarm, room.lost, room.partitions[1].lost) == (Alarm.RED, 5, 5)
+
+
+@pytest.mark.parametrize(("early", "lately", "per_second"), [(0, 30, 0.5), (594, 6, 1.0), (0, 0, 0.0)])
+def test_bytes_last_as_long_as_the_faster_of_the_last_minute_and_the_last_ten_leaves_them(
+    early: int, lately: int, per_second: float
+) -> None:
+    bench = begun(1)
+    bench.log.retention_bytes = 1 << 20
+    now = T + DAY
+    for n in range(early + lately):
+        send(bench, f"w{n}", at_ms=now - (5 * MINUTE if n < early else MINUTE // 2))
+    head = bench.tables.head()
+    assert head is not None
+    mean = head.mean_record_bytes
+    assert mean
+    room = look(bench, at_ms=now)
+    expected = (bench.log.retention_bytes - room.backlog * mean) / (mean * per_second) if per_second else None
+    assert room.left_s == (expected if expected is None else pytest.approx(expected))

@@ -7,7 +7,7 @@ from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, FakeEdges, carry_through, run_batch
 from tests.fakes.fake_log import FakeLog
 from tests.fakes.faults import Fault, Killed, Steps
-from wavestitch.batch.history import find_committed, history_of, repair_history, whole_history
+from wavestitch.batch.history import find_committed, history_of, missing_rows, repair_history, whole_history
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.run import RunOptions, Silent
 from wavestitch.batch.run import run_batch as run_edges
@@ -103,3 +103,15 @@ def test_a_history_whose_head_was_expired_is_still_shown() -> None:
     run_edges(edges(bench), RunOptions(), watcher=Silent())
     bench.tables.expire_head()
     assert 2 in {r.sequence for r in whole_history(history_of(edges(bench)))}
+
+
+def test_rows_that_miss_from_a_head_on_are_those_of_it_and_of_what_came_after_it() -> None:
+    bench = bench_with("w1")
+    dies_right_after_its_commit(bench)
+    history = history_of(edges(bench))
+    first, newest = missing_rows(history)
+    assert (first.kind, newest.sequence) == ("first", first.sequence + 1)
+    assert missing_rows(history, since=newest.sequence) == [newest]
+    assert repair_history(history, since=newest.sequence) == 1
+    assert recorded(bench) == {newest.sequence}
+    assert missing_rows(history) == [first]

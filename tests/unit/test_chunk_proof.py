@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.builders.records import metadata
 from tests.builders.streams import make_stream
+from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.chunk_header import Chunk, Rejection, encode_headers, parse_chunk
 from wavestitch.contracts.chunk_proof import NO_PROOF, Bound, ChunkProof, ProofKind, meets
 from wavestitch.contracts.errors import BadInput
@@ -22,6 +23,7 @@ from wavestitch.contracts.stream import Stream, parse_stream
 from wavestitch.producers.chunking import cut_recording
 from wavestitch.producers.recording import Recording
 from wavestitch.secret_reference import proof_of
+from wavestitch.settings import load_settings
 
 KEY = b"sixteen bytes or more"
 META = metadata(1_700_000_000_000).decode()
@@ -214,3 +216,14 @@ def test_a_key_has_16_to_4096_bytes_and_a_digest_needs_none(size: int, allowed: 
 )
 def test_a_chunk_is_believed_where_no_more_is_asked_than_it_met(proof: ProofKind, good_for: set[str]) -> None:
     assert {asked for asked in get_args(ProofKind) if meets(proof, asked)} == good_for
+
+
+def test_a_deployment_looks_for_keys_in_the_folder_that_its_settings_name(tmp_path: Path) -> None:
+    (tmp_path / "ward.key").write_bytes(KEY)
+    config = tmp_path / "wavestitch.toml"
+    config.write_text(
+        f'landing = "/l"\ndocs = "/d"\nkey_folder = "{tmp_path}"\n[kafka]\nbootstrap = "127.0.0.1:1"\n'
+        '[tables]\nuri = "sqlite:///c"\nwarehouse = "file:///w"\n'
+    )
+    deployment = Deployment(load_settings({"WAVESTITCH_CONFIG": str(config)}), guest=True)
+    assert deployment.proof(sealed_stream("file:ward.key")) == MAC
