@@ -25,6 +25,7 @@ from tests.domain.backfill_rig import (
 )
 from tests.fakes.batch import Bench
 from tests.fakes.fake_log import FakeLog
+from wavestitch.batch import links
 from wavestitch.batch.backfill import BackfillPlanned, step_plan_backfill, step_plan_seams
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.contracts.errors import DataLost, Refused, Transient
@@ -283,3 +284,28 @@ def test_of_three_intervals_one_above_the_limits_and_one_half_deleted_each_wavef
     assert [found.incomplete for found in done] == [("half",), (), ()]
     assert done[1].batches > 1
     assert positions(bench) == {0: 1}
+
+
+def test_so_many_batches_one_backfill_may_have_and_what_is_more_is_refused_with_how_much_that_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(links, "MOST_LINKS", 2)
+    bench = Bench(FakeLog("waves", 1))
+    for n in range(10):
+        send(bench, f"w{n}", day=1)
+    assert len(step_plan_backfill(edges(bench, LIMITED), days(1, 2)).plans) == 2
+    send(bench, "w10", day=1)
+    with pytest.raises(Refused, match=r"covers 11 offsets of about \d+ bytes; a batch may have 10 ") as refused:
+        step_plan_backfill(edges(bench, LIMITED), days(1, 2))
+    assert (refused.value.facts["offsets"], refused.value.facts["allowed"]) == (11, 10)
+
+
+def test_what_lies_between_two_near_places_is_read_with_them_since_another_slice_costs_more() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    for day in range(6):
+        send(bench, f"w{day}", day=day)
+    for _ in range(2):
+        ingest(bench, make_stream(limits={**SKEW, "max_batch_records": 3}))
+    send(bench, "late", day=1)
+    step_plan_backfill(edges(bench, make_stream(limits=SKEW, reading={"min_slice": 4})), days(1, 2))
+    assert read_by_backfills(bench) == [span(0, 0, 7)]

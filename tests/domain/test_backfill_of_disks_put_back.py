@@ -10,6 +10,7 @@ from tests.domain import backfill_rig as rig
 from tests.domain.backfill_rig import ARCHIVE, backfill, days, send
 from tests.fakes.batch import Bench
 from tests.fakes.fake_log import FakeLog
+from wavestitch.contracts.errors import DataLost
 from wavestitch.contracts.quantities import Offset, Partition
 
 P0 = Partition(0)
@@ -104,3 +105,21 @@ def test_of_what_is_gone_nothing_is_believed_either_behind_the_place_from_which_
     done = backfill(bench, ARCHIVE, days(1, 2))
     assert {f"new{n}" for n in range(taken, 10)} <= published(bench)
     assert done.lost == (span(0, 0, taken),)
+
+
+def test_what_a_backfill_had_left_behind_the_backup_is_named_where_its_epoch_has_gone_on_since() -> None:
+    """As far as an epoch tells it lies there yet: it goes on behind the place where that was."""
+    bench = Bench(FakeLog("waves", 1))
+    bench.log.restart(P0)
+    for n in range(3):
+        send(bench, f"old{n}", day=5)
+    rig.ingest(bench)
+    send(bench, "mine", day=1)
+    send(bench, "old4", day=5)
+    backfill(bench, ARCHIVE, days(5, 6))
+    assert published(bench) == {"old0", "old1", "old2", "old4"}
+    bench.log.put_back(P0, Offset(2), 1, elected=False)
+    for n in range(2, 8):
+        send(bench, f"new{n}", day=9)
+    with pytest.raises(DataLost, match=r"nothing is left of this interval: partition 0 \[3, 5\) of waves are gone"):
+        backfill(bench, ARCHIVE, days(1, 2))

@@ -20,7 +20,7 @@ from wavestitch.batch.backfill import step_plan_backfill
 from wavestitch.batch.commit_offsets import commit_offsets
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.kept_told import kept_told
-from wavestitch.batch.lag_trigger import Start, start_by_lag, waits
+from wavestitch.batch.lag_trigger import FIRST_WAIT, Start, start_by_lag, waits
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.steps import step_plan
 from wavestitch.batch.stream_facts import stream_facts
@@ -280,3 +280,14 @@ def test_who_is_near_retention_is_seen_to_be_where_nobody_can_be_told_and_told_o
         assert look(59, 503) == (Alarm.RED, Alarm.RED, False)
         assert look(1, 503) == (Alarm.GREEN, Alarm.RED, True)
         assert look(1, 204) == (Alarm.GREEN, Alarm.GREEN, True)
+
+
+def test_one_more_is_started_when_the_wait_is_over_and_not_a_millisecond_before(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = epoch_ms(time.time_ns())
+    rig.plan(begun(rig, 0, records=3), clock_ms=planned)
+    for early, now in ((2, False), (1, False), (0, True)):
+        clock_ns = (planned + FIRST_WAIT - early) * 1_000_000
+        monkeypatch.setattr(time, "time_ns", lambda clock_ns=clock_ns: clock_ns)
+        assert looked(rig).now is now

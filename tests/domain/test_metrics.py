@@ -6,15 +6,18 @@ import time
 from pathlib import Path
 
 import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 from tests.builders.full_disk import largest_file
 from tests.builders.heads import make_row
 from tests.builders.metrics import in_request, in_textfile
 from tests.builders.webhook import dripping_webhook, listening_webhook
 from tests.domain.maintenance_rig import STREAM, Rig
+from wavestitch.batch import metrics
+from wavestitch.batch.metric_sinks import otlp_request
 from wavestitch.batch.metrics import tell_metrics
 from wavestitch.contracts.position import Position
-from wavestitch.contracts.quantities import Offset
+from wavestitch.contracts.quantities import EpochMs, Offset
 
 PUBLISHED = ("wavestitch_waveforms_total", "published")
 COMMITS = ("wavestitch_commits_total", "ingest")
@@ -189,3 +192,32 @@ def test_nothing_is_looked_at_where_nobody_wants_figures(tmp_path: Path) -> None
     rig = Rig(tmp_path)
     tell_metrics(rig.deployment, STREAM)
     assert not (tmp_path / "landing").exists()
+
+
+def test_where_nobody_has_looked_for_long_only_the_newest_commits_are_counted(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told.commit(1)
+    told.look()
+    monkeypatch.setattr(metrics, "_MOST_ROWS", 2)
+    for published in (2, 3, 4):
+        told.commit(published)
+    found = told.look()
+    assert (found[PUBLISHED], found[COMMITS]) == (1 + 3 + 4, 3)
+
+
+def test_a_folder_that_is_not_there_is_named_with_the_setting_that_names_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = Told(tmp_path)
+    rig.commit(1)
+    rig.tell_to(f'textfile = "{tmp_path}/nowhere"')
+    tell_metrics(rig.deployment, STREAM)
+    (said,) = caplog.messages
+    assert f"there is no folder {tmp_path}/nowhere: make the one that `textfile` of [metrics] names" in said
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_receiver_is_told_whose_figures_they_are() -> None:
+    sent = ExportMetricsServiceRequest.FromString(otlp_request("ecg", [], since=EpochMs(0), now=EpochMs(1)))
+    assert [scope.scope.name for one in sent.resource_metrics for scope in one.scope_metrics] == ["wavestitch"]

@@ -84,3 +84,13 @@ def test_a_decision_that_was_taken_back_says_that_it_was_done_and_that_what_came
     console_held.show_kept(kept.plan_id, plan, done)
     assert "it was done already, as head 3; what was decided since stands" in capsys.readouterr().out
     assert world.held() == {"w": {"open"}}
+
+
+def test_what_was_taken_back_before_it_was_done_once_more_stands(world: World) -> None:
+    two_published(world)
+    alter(world, "w", samples=OTHER + OTHER)
+    promote(world, preview(world))
+    undo(world)
+    again = preview(world)
+    promote(world, again)
+    assert isinstance(promote(world, again), Finished)
