@@ -100,6 +100,13 @@ def test_where_a_decision_is_not_in_the_history_everything_is_read_again(bench: 
     assert published(bench) == ["a", "b", "c"]
 
 
+def test_so_it_is_where_one_in_between_is_not_there_though_the_newest_is(bench: Bench) -> None:
+    bench.tables.history = [row for row in bench.tables.history if row.sequence != 2]
+    shown = look(bench)
+    assert shown.moves == {0: (None, 0)}
+    assert any("the history knows all decisions up to head 1 only" in r for r in shown.remarks)
+
+
 def test_where_the_table_was_set_back_the_tag_of_a_head_whose_number_another_took_is_not_believed(bench: Bench) -> None:
     """A batch that was under way committed it, and nobody has rewound since: who asks the group is refused."""
     bench.tables.history.append(replace(bench.tables.history[-1], decision="of the other head"))
@@ -159,6 +166,7 @@ def test_the_tag_of_a_table_that_came_after_another_is_believed() -> None:
 def test_a_tag_that_is_not_this_tables_is_not_believed(bench: Bench, metadata_text: str) -> None:
     bench.log.group[Partition(0)] = GroupOffset(Offset(5), metadata_text)
     assert look(bench).moves == {0: (None, 0)}
+    assert "partition 0: the log's start; the group has no tag of this table" in look(bench).remarks
     apply(bench)
     send(bench, "c", 1)
     ingest(bench)

@@ -18,11 +18,15 @@ from tests.domain.effort import effort
 from tests.domain.held_world import ONE, OTHER, TWO, T, World
 from tests.domain.test_every_reason_has_a_way_out import WAYS
 from tests.domain.test_verify_range import found, two_published, verify
+from tests.fakes.batch import Carrying
+from tests.fakes.fake_comparing import FakeComparing
 from tests.fakes.kept_partition import Visibility
+from wavestitch.batch.range_accounts import held_now
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.verify import Verified, verified_to_json
 from wavestitch.contracts.chunk_proof import ChunkProof
 from wavestitch.contracts.errors import DataLost, Refused
+from wavestitch.contracts.held import HeldLook
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.id_partitions import IdPartitions
 from wavestitch.contracts.quantities import Offset, Partition
@@ -330,3 +334,14 @@ def play(world: World, act: str, how: list[Any]) -> None:
             log.lose(P, Offset(min(at.log_start + how[0], at.end - 1)))
         case "limits":
             world.stream = world.stream.model_copy(update={"limits": Limits(max_chunks=how[0])})
+
+
+def test_a_chunk_that_is_found_by_its_place_waits_for_as_long_as_its_waveform_does(world: World) -> None:
+    minute = 60_000
+    world.send("w", 0, ONE, count=3)
+    world.send("w", 1, ONE, count=3, at=T + 50 * minute)
+    world.send("x", 0, ONE, count=1, at=T + 90 * minute)
+    world.ingest()
+    edges = FakeComparing(world.bench, world.stream, world.now_ms, Carrying())
+    look = HeldLook(coordinates=frozenset({(world.bench.log.topic_id, Partition(0), Offset(0))}))
+    assert [(h.chunk.offset, h.reason) for h in held_now(edges, look)] == [(0, Reason.OPEN), (1, Reason.OPEN)]

@@ -12,16 +12,17 @@ from tests.builders.ranges import span
 from tests.builders.records import metadata
 from tests.builders.sending import send_chunk
 from tests.domain.held_world import ONE, OTHER, TWO, T, World
-from tests.fakes.batch import Carrying
+from tests.fakes.batch import Carrying, run_batch
 from tests.fakes.fake_comparing import FakeComparing
 from wavestitch.batch.carry import Silent
+from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.verify import Verified, VerifyRequest, shortened, verified_to_json, verify_range
 from wavestitch.contracts.chunk_table import ChunkTable, Rows
 from wavestitch.contracts.errors import BadInput, Refused, Transient
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.offset_range import OffsetRange
-from wavestitch.contracts.plan import Scope
+from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stream import Limits
 from wavestitch.contracts.verification import Agreement, Compared, exit_code
@@ -299,3 +300,61 @@ def test_the_index_is_looked_through_once_however_many_waveforms_were_sent_twice
     assert done.counts["same"] == len(done.waveforms) == 20
     assert looks.count(20) <= 2, "once at each look at the landing"
     assert len(looks) < 10
+
+
+class Listening(Silent):
+    """`said`: what somebody at work said on the way."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+
+def heard(world: World) -> tuple[Verified, list[str]]:
+    edges, watcher = FakeComparing(world.bench, world.stream, world.now_ms, Carrying()), Listening()
+    return verify_range(edges, VerifyRequest(), watcher=watcher), watcher.said
+
+
+def test_what_one_batch_has_read_all_of_is_read_once_though_it_waits_for_more(world: World) -> None:
+    two_published(world)
+    world.send("x", 0, ONE)
+    world.send("y", 0, ONE)
+    world.ingest()
+    assert not any("across the cuts" in text for text in heard(world)[1])
+    world.stream = world.stream.model_copy(update={"limits": Limits(max_batch_records=3)})
+    done, said = heard(world)
+    assert [text for text in said if "across the cuts" in text] == [
+        "1 waveforms lie across the cuts between batches, and are read together"
+    ]
+    assert found(done) == {**dict.fromkeys("vw", Agreement.SAME), **dict.fromkeys("xy", Agreement.HELD)}
+
+
+def test_what_a_reader_has_no_room_for_is_read_in_smaller_batches_and_all_of_it(world: World) -> None:
+    for n in range(8):
+        world.send(f"large{n}", 0, b"%02d" % n * 1000, count=1)
+    world.ingest()
+    for n in range(8):  # what came last says how large a record is
+        world.send(f"small{n}", 0, ONE, count=1)
+    world.ingest()
+    limits = Limits.model_construct(**{**Limits().model_dump(), "max_batch_bytes": 8000, "max_waveform_bytes": 8000})
+    world.stream = world.stream.model_copy(update={"limits": limits})
+    done, said = heard(world)
+    assert any("its records are larger than was expected" in text for text in said)
+    assert found(done) == {f"{size}{n}": Agreement.SAME for size in ("large", "small") for n in range(8)}
+
+
+def test_of_two_copies_that_batches_of_their_own_have_read_the_one_that_was_published_is_compared(
+    world: World,
+) -> None:
+    two_published(world)
+    for last in (OTHER, TWO):
+        world.send("twice", 0, ONE)
+        world.send("twice", 1, last)
+    named = PlanRequest(PlanKind.MANUAL, ranges=(span(0, 6, 8),))
+    run_batch(world.bench, world.stream, named, clock_ms=world.now_ms)
+    world.ingest()
+    assert world.published()["twice"] == ONE + TWO
+    world.stream = world.stream.model_copy(update={"limits": Limits(max_batch_records=2)})
+    assert found(heard(world)[0])["twice"] is Agreement.SAME

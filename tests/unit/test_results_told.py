@@ -14,6 +14,7 @@ from wavestitch.batch.results import (
     Reassembled,
     Result,
     Validated,
+    together,
 )
 from wavestitch.batch.results_told import said_of_result
 from wavestitch.contracts.quantities import Partition
@@ -49,3 +50,19 @@ def validated(**how: object) -> Validated:
 )
 def test_a_step_says_what_it_did(result: Result, said: str) -> None:
     assert said in said_of_result(result)
+
+
+@pytest.mark.parametrize(
+    ("reported", "said"),
+    [((), "the gate is open"), (("a", "b"), "the gate is open; reported, which holds nothing: a, b")],
+)
+def test_what_is_only_reported_is_said_where_there_is_any(reported: tuple[str, ...], said: str) -> None:
+    assert said_of_result(validated(reported=reported)) == said
+
+
+def test_what_several_executions_have_read_is_one_result_and_one_that_found_it_done_counts_for_all() -> None:
+    parts = [Read(("r1", "r2"), 6, 99, 1.0), Read(("r3",), 3, 50, 2.5)]
+    assert together(parts) == Read(("r1", "r2", "r3"), 9, 149, 2.5)
+    assert together([]) == Read((), 0, 0, 0.0)
+    done = Finished(PLAN, DONE)
+    assert together([*parts, done]) == done
