@@ -1,4 +1,4 @@
-"""What readers have landed is put together: a slice without a file holds no chunk, and its offsets count all the same."""
+"""What readers have landed is put together: a slice without a file holds no chunk, and its offsets count as well."""
 
 from __future__ import annotations
 
