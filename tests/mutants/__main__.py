@@ -26,7 +26,7 @@ from tests.mutants.targets import SECONDS, chosen_tests, modules
 from tests.mutants.trial import Subject, Trial
 
 MOST = 10
-"""Of each module: some 2,500 of 25,000 in all, which take a machine with two processors an afternoon."""
+"""Of each module, those that its name draws: all of them would take days."""
 _AT_ONCE = 60
 """Modules: their mutants take memory, and minutes to make."""
 STATE = ROOT / ".wavestitch" / "mutants"

@@ -3,7 +3,8 @@
 Told by running the files of unit and domain tests once, and the histories that are made on purpose, so that no table
 has to be kept of what belongs together. It stands in `.wavestitch/mutants`, a line for each file, and is made anew for
 files of tests that changed: where the product or a rig did, it may be out of date until it is deleted. What is run in
-another process is not seen: what starts a broker or a Spark is about something else, and a mutant lives in one process.
+another process is not seen: what starts a broker or a Spark is about something else, and a mutant lives in one process
+(`in_copy` is for modules that run nowhere else).
 """
 
 from __future__ import annotations
