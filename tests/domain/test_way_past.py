@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
@@ -15,6 +18,7 @@ from tests.builders.records import letter, metadata
 from tests.domain import backfill_rig as rig
 from tests.fakes.batch import Bench, Carrying, carry_through
 from tests.fakes.fake_log import FakeLog
+from tests.fakes.faults import Fault, Steps
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.request import parse_range, parse_until, rewind_target
 from wavestitch.batch.results import Planned
@@ -133,24 +137,49 @@ def test_every_command_that_is_named_can_be_given_and_names_the_stream(cause: st
 
 def test_whose_plan_a_rewind_has_overtaken_is_told_that_and_no_way_past_what_is_gone() -> None:
     """It would lead over what somebody has gone back for."""
+    bench, planned = plan_of_what_is_gone()
+    with pytest.raises(DataLost, match=r"rewind ecg --to 0:2 --accept-skip"):
+        carry_through(bench, bench.plans[planned.plan_id], Carrying())
+    go_back(bench)
+    with pytest.raises(Fenced, match="somebody rewound"):
+        carry_through(bench, bench.plans[planned.plan_id], Carrying())
+
+
+def test_nor_is_a_way_past_it_named_where_that_cannot_be_looked_up() -> None:
+    """Whichever look fails, that is told: the next try knows more."""
+    told = []
+    for at in itertools.count(1):
+        bench, planned = plan_of_what_is_gone()
+        run = Steps(partial(carry_through, bench, bench.plans[planned.plan_id], Carrying()))
+        for _ in range(at):
+            run.advance()
+        go_back(bench)
+        run.advance(Fault.FAIL_BEFORE)
+        run.finish()
+        if isinstance(run.error, DataLost):
+            break  # nothing was left to fail: all was told before the rewind
+        assert isinstance(run.error, (Transient, Fenced)), (at, run.error)
+        told.append(type(run.error))
+    assert told[-1] is Transient
+    assert Fenced in told
+
+
+def plan_of_what_is_gone() -> tuple[Bench, Planned]:
     bench = Bench(FakeLog("waves", 1))
     rig.send(bench, "read", day=1)
     rig.ingest(bench)
     rig.send(bench, "lost", day=1)
     planned = step_plan(rig.edges(bench, rig.ARCHIVE), PlanRequest())
     assert isinstance(planned, Planned)
-    with pytest.raises(DataLost, match=r"rewind ecg --to 0:2 --accept-skip"):
-        carry_after(bench, planned, lambda: bench.log.lose(Partition(0), Offset(1)))
-    log, tables = bench.log, bench.tables
-    found = plan_rewind(rig.ARCHIVE, Target("earliest"), log=log, tables=tables, who="ops", why="again")
-
-    def rewound() -> None:
-        apply_rewind(rig.ARCHIVE, found, accept_skip=False, log=log, tables=tables)
-
-    with pytest.raises(Fenced, match="somebody rewound"):
-        carry_after(bench, planned, rewound)
+    bench.log.lose(Partition(0), Offset(1))
+    return bench, planned
 
 
-def carry_after(bench: Bench, planned: Planned, act: Callable[[], object]) -> None:
-    act()
-    carry_through(bench, bench.plans[planned.plan_id], Carrying())
+def go_back(bench: Bench) -> None:
+    where: Any = {"log": bench.log, "tables": bench.tables}
+    apply_rewind(
+        rig.ARCHIVE,
+        plan_rewind(rig.ARCHIVE, Target("earliest"), **where, who="ops", why="again"),
+        accept_skip=False,
+        **where,
+    )

@@ -32,7 +32,9 @@ from wavestitch.local.process import Daemon, listens, running_daemon, start_daem
 
 _PORT_ATTEMPTS = 3
 _READY_SECONDS = 240.0
-_STOP_SECONDS = 40.0  # four on an idle machine, seventeen seen on a busy one
+STOP_SECONDS = 10.0
+"""Its parts need four on an idle machine. The scheduler stays for the tasks at work, which ask for a minute an API that
+is gone: what they do can be killed at any time, and no one hears any more how it ended."""
 _POLL_SECONDS = 0.3
 
 # Airflow's servers for logs listen on all addresses of the machine, and no setting says otherwise. Here every part sees
@@ -118,7 +120,7 @@ def start_airflow(
             airflow = _airflow(folder, daemon)
             if _await_ready(daemon, airflow, since=datetime.fromtimestamp(0, UTC), say=say):
                 return airflow
-            stop_daemon(_pid_file(folder), with_signal=signal.SIGINT, deadline_s=_STOP_SECONDS)
+            stop_daemon(_pid_file(folder), with_signal=signal.SIGINT, deadline_s=STOP_SECONDS)
         if port is not None and not is_free(port):
             raise BadInput(f"port {port} on {LOOPBACK} is taken; name another one, or none to get a free one")
         say("starting Airflow; this takes ten seconds to a minute")
@@ -135,7 +137,7 @@ def start_airflow(
             if _await_ready(daemon, airflow, since=since, say=say):
                 say(f"Airflow is ready on {airflow.url}")
                 return airflow
-            stop_daemon(_pid_file(folder), with_signal=signal.SIGINT, deadline_s=_STOP_SECONDS)
+            stop_daemon(_pid_file(folder), with_signal=signal.SIGINT, deadline_s=STOP_SECONDS)
             say("another process took Airflow's port first; trying with another one")
     raise Transient(
         f"Airflow lost the race for its port {_PORT_ATTEMPTS} times; try again. Its log: {folder / 'airflow.log'}"
@@ -149,7 +151,7 @@ def stop_airflow(folder: Path) -> bool:
         return False
     with folder_lock(folder):
         # SIGINT: on SIGTERM `standalone` goes alone, and scheduler and API server stay behind without it.
-        return stop_daemon(_pid_file(folder), with_signal=signal.SIGINT, deadline_s=_STOP_SECONDS)
+        return stop_daemon(_pid_file(folder), with_signal=signal.SIGINT, deadline_s=STOP_SECONDS)
 
 
 def running_airflow(folder: Path) -> Airflow | None:
@@ -225,7 +227,7 @@ def _await_ready(daemon: Daemon, airflow: Airflow, *, since: datetime, say: Call
             waiting_for = missing
             say(f"Airflow is starting; still to come: {', '.join(missing)}")
         time.sleep(_POLL_SECONDS)
-    stop_daemon(pid_file, with_signal=signal.SIGINT, deadline_s=_STOP_SECONDS)
+    stop_daemon(pid_file, with_signal=signal.SIGINT, deadline_s=STOP_SECONDS)
     raise Transient(
         f"Airflow was not ready within {_READY_SECONDS:.0f} s and was stopped; it lacked {', '.join(waiting_for)}. "
         f"Is the machine very busy? The end of its log {daemon.log}:\n{daemon.last_lines(30)}"

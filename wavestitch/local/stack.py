@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from wavestitch.contracts.errors import Refused
 from wavestitch.kafka.client_settings import KafkaSettings
-from wavestitch.local.airflow_stack import Airflow, start_airflow, stop_airflow
+from wavestitch.local.airflow_stack import STOP_SECONDS, Airflow, start_airflow, stop_airflow
 from wavestitch.local.broker import Broker, start_broker, stop_broker
 from wavestitch.local.jars import KAFKA, cached_jars
 from wavestitch.local.java import find_java
@@ -109,7 +109,7 @@ def start_stack(
 
 def stop_stack(*, say: Say, folder: Path = STATE) -> None:
     """Stop Airflow, then what its tasks use; data stay."""
-    say("stopping Airflow, Spark and Kafka; on a busy machine this takes up to a minute")
+    say(f"stopping Airflow, Spark and Kafka; tasks at work after {STOP_SECONDS:.0f} s are killed, and nothing is lost")
     say("Airflow stopped" if stop_airflow(folder / "airflow") else "Airflow was not running")
     say("Spark stopped" if stop_spark_server(folder / "spark") else "Spark was not running")
     say("Kafka stopped" if stop_broker(folder / "kafka") else "Kafka was not running")
