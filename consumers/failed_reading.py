@@ -49,6 +49,7 @@ def explain_failure(log: Log, source: Source, slice_: OffsetRange, failed: ScanF
             position=failed.position,
             log_start=ends.log_start,
             kind=source.kind,
+            begins=source.begins.get(slice_.partition),
         )
     if ends.high_watermark < slice_.end:
         return DataLost(

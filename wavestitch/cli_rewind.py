@@ -14,17 +14,23 @@ from wavestitch import console_rewind
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.preview_answer import refuse_dead_preview
-from wavestitch.batch.request import rewind_target
+from wavestitch.batch.request import parse_accepted, rewind_target
 from wavestitch.batch.rewind import Rewind, apply_rewind, plan_rewind
 from wavestitch.batch.rewind_preview import apply_preview, preview_rewind, with_gates
 from wavestitch.batch.rewind_target import TARGETS
 from wavestitch.cli_reject import Reject, reject_kept
+from wavestitch.contracts.accepted_skip import ALL
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.rewind_preview import PREVIEWS, RewindPreview
 from wavestitch.contracts.stages import explain
 
-AcceptSkip = Annotated[bool, typer.Option(help="Accept by name that the shown offsets are never read")]
+AcceptSkip = Annotated[
+    str,
+    typer.Option(
+        metavar="RANGES", help=f"Accept by name that these offsets are never read, e.g. 0:5-9,2:7-8; {ALL}: those shown"
+    ),
+]
 AcceptMissing = Annotated[
     bool, typer.Option(help="Accept by name that the shown rows, which somebody took out of the tables, are gone")
 ]
@@ -38,7 +44,7 @@ def rewind(
     preview_id: Annotated[str | None, typer.Option("--preview", help="Exactly what was kept under this id")] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Do it; without, a dry run")] = False,
     reject: Reject = False,
-    accept_skip: AcceptSkip = False,
+    accept_skip: AcceptSkip = "",
     accept_missing: AcceptMissing = False,
     held_snapshot: Annotated[
         int | None, typer.Option("--held", help="rebuilt, start-over: this snapshot of the held table has what is held")
@@ -47,6 +53,7 @@ def rewind(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts")] = False,
 ) -> None:
     """Move the stream's positions on purpose. A dry run by default; undo it with `--to previous`."""
+    accepted_skip = parse_accepted(accept_skip)
     deployment = Deployment()
     deployment.stream(stream)  # only what is declared has tables
     edges = DeploymentEdges(deployment, stream)
@@ -56,8 +63,10 @@ def rewind(
         return
     if preview_id is not None or keep:
         shown = _kept(edges, to, partitions, preview_id=preview_id, why=why, held=held_snapshot, apply=apply)
-        accepted = {"accept_skip": accept_skip, "accept_missing": accept_missing}
-        head = apply_preview(edges, shown, by=getpass.getuser(), **accepted) if apply else None
+        head = None
+        if apply:
+            by = getpass.getuser()
+            head = apply_preview(edges, shown, by=by, accept_skip=accepted_skip, accept_missing=accept_missing)
         _show_preview(shown, head, as_json=as_json)
         return
     found = plan_rewind(
@@ -74,7 +83,7 @@ def rewind(
         apply_rewind(
             edges.stream,
             found,
-            accept_skip=accept_skip,
+            accept_skip=accepted_skip,
             accept_missing=accept_missing,
             log=edges.log,
             tables=edges.tables,

@@ -13,11 +13,12 @@ from wavestitch import console, console_held, console_rewind
 from wavestitch.batch.deployment import Deployment
 from wavestitch.batch.deployment_edges import DeploymentEdges
 from wavestitch.batch.held_decision import HeldPreview, carry_out
+from wavestitch.batch.request import parse_accepted
 from wavestitch.batch.rewind import apply_rewind
 from wavestitch.batch.rewind_preview import with_gates
 from wavestitch.batch.take_back import TakingBack, take_back
 from wavestitch.batch.undo import committed_stages, plan_undo
-from wavestitch.cli_rewind import rewind_to_json
+from wavestitch.cli_rewind import AcceptSkip, rewind_to_json
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.stages import explain
 
@@ -31,12 +32,13 @@ def undo(
         int | None, typer.Option("--of", help="The newest head that is meant, by its number, as the preview shows it")
     ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Do it (with --of or --plan); without, a preview")] = False,
-    accept_skip: Annotated[bool, typer.Option(help="Accept by name that the shown offsets are never read")] = False,
+    accept_skip: AcceptSkip = "",
     why: Annotated[str, typer.Option(help="Recorded with it")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for scripts")] = False,
 ) -> None:
     """Undo: a batch or a rewind by a rewind to where it began, a discard by a restore, a promotion by the rows of
     before. What else was published stays published."""
+    accepted_skip = parse_accepted(accept_skip)
     deployment = Deployment()
     deployment.stream(stream)  # only what is declared has tables
     edges = DeploymentEdges(deployment, stream)
@@ -53,7 +55,7 @@ def undo(
         return
     found = with_gates(edges, found, why=why, apply=apply)
     if apply:
-        apply_rewind(edges.stream, found, accept_skip=accept_skip, log=edges.log, tables=edges.tables)
+        apply_rewind(edges.stream, found, accept_skip=accepted_skip, log=edges.log, tables=edges.tables)
     if as_json:
         print(json.dumps({"of": meant, **rewind_to_json(found, applied=apply)}, indent=1, default=str))
     else:

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from wavestitch.batch.rewind import Rewind
 from wavestitch.console import show_stages
+from wavestitch.contracts.accepted_skip import accepting
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.rewind_preview import HEADS, RewindPreview
@@ -26,7 +27,7 @@ def show_rewind(rewind: Rewind, *, applied: bool) -> None:
     _show_losses(rewind.skipped, missing, remarks=rewind.remarks, settles=rewind.settles)
     show_stages(explain(rewind.stages))
     if not applied:
-        out.print("Nothing was changed. Add --apply to do it.")
+        out.print(f"Nothing was changed. Add{accepting(rewind.skipped)} --apply to do it.", highlight=False)
 
 
 def show_preview(preview: RewindPreview, head: Head | None) -> None:
@@ -41,7 +42,8 @@ def show_preview(preview: RewindPreview, head: Head | None) -> None:
     _show_losses(preview.skipped, preview.missing, remarks=preview.remarks, settles=preview.settles)
     command = f"wavestitch rewind {preview.stream}"
     if head is None:
-        out.print(f"Nothing was changed. Do exactly this: {command} --preview {preview.preview_id} --apply")
+        accepted = accepting(preview.skipped)
+        out.print(f"Nothing was changed. Do exactly this: {command} --preview {preview.preview_id}{accepted} --apply")
     else:
         out.print(f"head {head.sequence}, generation {head.generation}; undo: {command} --to undo:{head.sequence}")
 

@@ -25,6 +25,7 @@ from wavestitch.batch.history import find_committed, history_of
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.request import plan_request, rewind_target
 from wavestitch.batch.rewind import Target
+from wavestitch.contracts.accepted_skip import AcceptedSkip
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan, PlanKind, Scope
@@ -199,11 +200,11 @@ class OperatingMachine(RunningMachine):
     def start_rewind(self, to: Target, accept: bool, until: str) -> None:
         self.launch("rewind", partial(self.rewind, to, accept), until)
 
-    def rewind(self, to: Target, accept: bool) -> Any:
+    def rewind(self, to: Target, accept: AcceptedSkip) -> Any:
         self.rewinding[under_way()] = to.only or frozenset(to.parts or to.offsets or ()) or None
         edges: dict[str, Any] = {"log": self.bench.log, "tables": self.bench.tables}
         found = rewind_step.plan_rewind(self.stream, to, **edges, who="test", why="to see")
-        return rewind_step.apply_rewind(self.stream, found, accept_skip=accept, accept_missing=accept, **edges)
+        return rewind_step.apply_rewind(self.stream, found, accept_skip=accept, accept_missing=bool(accept), **edges)
 
     # what refusals name
 
@@ -227,4 +228,4 @@ class OperatingMachine(RunningMachine):
         again = "then plan again" in advice or any(isinstance(way, Take) for way in ways_out(advice))
         if wanted is None and again:
             return self.ingest_alone  # plan again; whatever bars that names its own way
-        return None if wanted is None else partial(self.rewind, wanted, True)
+        return None if wanted is None else partial(self.rewind, wanted.target, wanted.accepts)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from tests.builders.ranges import span
 from tests.builders.sending import send_chunk
+from tests.builders.streams import make_stream
 from tests.domain.backfill_rig import (
     ARCHIVE,
+    DAY,
+    SKEW,
     START_MS,
     backfill,
     days,
@@ -23,6 +28,7 @@ from tests.domain.backfill_rig import (
 )
 from tests.fakes.batch import Bench, Carrying, carry_through, run_batch
 from tests.fakes.fake_log import FakeLog
+from tests.fakes.faults import Steps
 from tests.fakes.kept_partition import Visibility
 from tests.fakes.way_out import way_out
 from wavestitch.batch.backfill import step_plan_backfill
@@ -32,6 +38,7 @@ from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.contracts.errors import DataLost
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.quantities import Offset, Partition
+from wavestitch.contracts.stream import Stream
 
 NEW = [f"new{n}" for n in range(3)]
 
@@ -133,8 +140,10 @@ def test_what_was_cut_off_is_named_after_the_rewind_as_it_was_before() -> None:
     send(bench, "new0", day=9)
     with pytest.raises(DataLost) as refused:
         ingest(bench)
-    found = plan_rewind(ARCHIVE, way_out(str(refused.value)), log=bench.log, tables=bench.tables, who="ops", why="cut")
-    apply_rewind(ARCHIVE, found, accept_skip=False, log=bench.log, tables=bench.tables)
+    way = way_out(str(refused.value))
+    assert way is not None
+    found = plan_rewind(ARCHIVE, way.target, log=bench.log, tables=bench.tables, who="ops", why="cut")
+    apply_rewind(ARCHIVE, found, accept_skip=way.accepts, log=bench.log, tables=bench.tables)
     ingest(bench)
     with pytest.raises(DataLost, match=r"partition 0 \[3, 6\) of waves are gone"):
         backfill(bench, ARCHIVE, days(1, 2))
@@ -389,3 +398,39 @@ def test_what_an_ingest_read_after_elections_that_lost_nothing_is_not_named(elec
     ingest(bench)
     bench.log.retain_from(Partition(0), Offset(4))
     assert backfill(bench, ARCHIVE, days(1, 2)).lost == ()
+
+
+@pytest.mark.parametrize("anew", [0, 1, 4])
+def test_what_an_election_cuts_off_of_a_waveform_across_the_cuts_of_a_backfill_is_named(anew: int) -> None:
+    """Whenever that is, once it was read: by this backfill, until that plans what it reads together, else by the next
+    one."""
+    stream = make_stream(limits={**SKEW, "max_batch_records": 2}, reading={"min_slice": 1, "workers": 2})
+    named: list[bool] = []
+    for looks in itertools.count():
+        bench = Bench(FakeLog("waves", 1))
+        ingest(bench)
+        begins = START_MS - 999 * DAY
+        send_chunk(bench.log, "across", 0, at_ms=START_MS, start_ms=begins, count=2)
+        for name in ("a", "b"):
+            send(bench, name, day=1)
+        send(bench, "across", day=1, chunks=2, first=1)
+        run = Steps(partial(backfill, bench, stream, days(1, 2)))
+        if not all(run.advance() for _ in range(looks)):
+            break
+        was_noted = any(block[1] > 3 for row in bench.tables.history for block in row.starts.get("0", ()))
+        bench.log.truncate(Partition(0), Offset(3))
+        for n in range(anew):
+            send(bench, f"new{n}", day=9)
+        run.finish()
+        if was_noted and run.error is None and "across" not in published(bench) and run.result.incomplete:
+            named.append(span(0, 3, 4) in run.result.lost)
+            assert named[-1] or was_read_late(bench, stream), (looks, run.at, run.result)
+    assert any(named)
+
+
+def was_read_late(bench: Bench, stream: Stream) -> bool:
+    """Whether the next backfill names it, or the cut, which bars it."""
+    try:
+        return span(0, 3, 4) in backfill(bench, stream, days(1, 2)).lost
+    except DataLost as lost:
+        return any(start <= 3 < end for start, end in lost.facts.get("offsets", ())) or "cut off" in str(lost)

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.domain.test_cut_log import CLOCK_MS, STREAM, forget_batches, ingest, produce, rewind, undo
+from tests.domain.test_cut_log import CLOCK_MS, STREAM, forget_batches, go_by, ingest, produce, rewind, undo
 from tests.fakes.batch import Bench, run_batch
 from tests.fakes.fake_log import FakeLog
-from tests.fakes.way_out import way_out
 from wavestitch.batch.cut_log import earlier_positions, find_cuts
 from wavestitch.batch.headroom import measure_room
 from wavestitch.batch.plan import NothingToDo, PlanRequest
@@ -53,9 +52,7 @@ def remarks(bench: Bench) -> list[str]:
 def by_its_way_out(bench: Bench) -> DataLost:
     with pytest.raises(DataLost, match="was cut off before") as lost:
         ingest(bench)
-    target = way_out(str(lost.value))
-    assert target is not None
-    rewind(bench, target)
+    go_by(bench, lost.value)
     ingest(bench)
     return lost.value
 

@@ -182,6 +182,19 @@ def test_what_stands_is_named_by_all_behind_it_and_one_that_was_abandoned_ends_t
     assert world.seen.early == []
 
 
+def test_of_several_before_it_the_first_that_is_not_finished_is_named() -> None:
+    world = Chain(chunks=[1] * 5, most=1)
+    *before, last = world.plan()
+    assert len(before) == 4
+    for n, plan_id in enumerate(before):
+        with pytest.raises(Transient) as stands:
+            world.take_up(last)
+        assert stands.value.facts == {"before": plan_id, "ahead": 4 - n}
+        world.take_up(plan_id)
+    world.take_up(last)
+    assert world.published() == world.sent
+
+
 def test_a_batch_opens_no_more_of_what_others_kept_the_more_there_are_before_it() -> None:
     """Of fifty batches, of a record each, half are of waveforms that the next batch has the rest of."""
     world = Chain(chunks=[2] * 12 + [1] * 26, most=1)

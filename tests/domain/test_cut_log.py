@@ -17,11 +17,13 @@ from tests.builders.records import cut, metadata
 from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, Carrying, FakeEdges, run_batch
 from tests.fakes.fake_log import FakeLog
-from tests.fakes.way_out import GoTo, Take, way_out, ways_out
+from tests.fakes.way_out import GoTo, Take, named_then, way_out, ways_out
+from wavestitch.batch.cut_log import find_cuts, with_last_batches
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Rewind, Target, apply_rewind, plan_rewind
 from wavestitch.batch.undo import committed_stages, plan_undo
-from wavestitch.contracts.errors import DataLost, Refused
+from wavestitch.contracts.accepted_skip import AcceptedSkip
+from wavestitch.contracts.errors import DataLost, Refused, WavestitchError
 from wavestitch.contracts.position import LastBatch, Position
 from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 
@@ -39,11 +41,22 @@ def produce(bench: Bench, names: str, partition: int = 0) -> None:
             bench.log.append(Partition(partition), CLOCK_MS, *one)
 
 
-def rewind(bench: Bench, target: Target) -> Any:
+def rewind(bench: Bench, target: Target, accept_skip: AcceptedSkip = True) -> Any:
     edges: dict[str, Any] = {"log": bench.log, "tables": bench.tables}
     return apply_rewind(
-        STREAM, plan_rewind(STREAM, target, **edges, who="a test", why="to see"), accept_skip=True, **edges
+        STREAM, plan_rewind(STREAM, target, **edges, who="a test", why="to see"), accept_skip=accept_skip, **edges
     )
+
+
+def go_by(bench: Bench, refusal: WavestitchError) -> Target:
+    """The way that it names, as it names it; what that would skip besides is said, and is then accepted, too."""
+    way = way_out(str(refusal))
+    assert way is not None, refusal
+    try:
+        rewind(bench, way.target, way.accepts)
+    except Refused as more:
+        rewind(bench, way.target, named_then(more))
+    return way.target
 
 
 def undo(bench: Bench) -> None:
@@ -100,9 +113,7 @@ def test_whoever_put_the_head_there_a_log_cut_off_below_it_and_written_anew_is_f
     produce(bench, "vwxyz")
     with pytest.raises(DataLost, match="was cut off before") as lost:
         ingest(bench)
-    target = way_out(str(lost.value))
-    assert target is not None
-    rewind(bench, target)
+    go_by(bench, lost.value)
     ingest(bench)
     assert {"v", "w", "x", "y", "z"} <= {row.waveform_id for _, row in bench.tables.rows}
 
@@ -129,9 +140,7 @@ def test_whoever_goes_back_to_a_place_behind_a_cut_does_not_hide_it(back: str) -
     for _ in range(2):
         with pytest.raises(DataLost, match="was cut off before") as lost:
             ingest(bench)
-    target = way_out(str(lost.value))
-    assert target is not None
-    rewind(bench, target)
+    go_by(bench, lost.value)
     ingest(bench)
     assert set("stuvwxyz") <= {row.waveform_id for _, row in bench.tables.rows}
 
@@ -173,9 +182,7 @@ def test_what_lay_there_before_and_what_lies_there_now_are_both_kept_with_their_
     produce(bench, "c")
     with pytest.raises(DataLost) as lost:
         ingest(bench)
-    target = way_out(str(lost.value))
-    assert target is not None
-    rewind(bench, target)
+    go_by(bench, lost.value)
     for one in (first[1], second[1]):
         bench.log.append(Partition(0), CLOCK_MS, *one)
     ingest(bench)
@@ -194,7 +201,7 @@ def test_the_ways_past_two_bad_places_do_not_stand_in_each_others_way() -> None:
         assert isinstance(first, Take)
         assert isinstance(then, GoTo)
         ingest(bench, first.request)
-        rewind(bench, then.target)
+        rewind(bench, then.target, then.accepts)
     ingest(bench)
     assert {row.waveform_id for _, row in bench.tables.rows} == set("abdefh")
 
@@ -231,9 +238,7 @@ def test_of_what_is_not_proven_the_end_of_the_leader_epoch_says_nothing() -> Non
     produce(bench, "stuvwxyz")
     with pytest.raises(DataLost, match="written anew from 0 on, at the earliest") as lost:
         ingest(bench)
-    target = way_out(str(lost.value))
-    assert target is not None
-    rewind(bench, target)
+    go_by(bench, lost.value)
     ingest(bench)
     assert {row.waveform_id for _, row in bench.tables.rows} == set("abcdestuvwxyz")
     assert not bench.tables.snapshots[-1].skipped
@@ -250,9 +255,7 @@ def test_a_log_that_was_written_anew_is_found_out_by_the_plan_which_names_what_i
     with pytest.raises(DataLost, match="written anew from 1 on") as lost:
         ingest(bench)
     assert len(bench.plans) == plans, "nothing was read"
-    target = way_out(str(lost.value))
-    assert target == Target(offsets={Partition(0): Offset(1)})
-    rewind(bench, target)
+    assert go_by(bench, lost.value) == Target(offsets={Partition(0): Offset(1)})
     ingest(bench)
     assert {row.waveform_id for _, row in bench.tables.rows} == set("abcde" + grown)
     assert not bench.tables.snapshots[-1].skipped
@@ -270,17 +273,18 @@ def overgrown(bench: Bench) -> None:
 def test_what_was_written_anew_and_is_gone_is_named_by_the_way_out_of_the_cut() -> None:
     bench = Bench(FakeLog())
     overgrown(bench)
-    with pytest.raises(DataLost, match=r"perhaps never read, are partition 0 \[0, 8\).*--to 0:8 --accept-skip") as lost:
+    with pytest.raises(
+        DataLost, match=r"perhaps never read, are partition 0 \[0, 8\).*--to 0:8 --accept-skip 0:0-8"
+    ) as lost:
         ingest(bench)
-    target = way_out(str(lost.value))
-    assert target == Target(offsets={Partition(0): Offset(8)})
+    target = Target(offsets={Partition(0): Offset(8)})
     edges: dict[str, Any] = {"log": bench.log, "tables": bench.tables}
     for to in (target, Target("earliest"), Target("latest"), Target("start-over")):
         found = plan_rewind(STREAM, to, **edges, who="a test", why="to see")
         assert [(r.start, r.end >= 8) for r in found.skipped] == [(0, True)]
         with pytest.raises(Refused, match="would skip"):
             apply_rewind(STREAM, found, accept_skip=False, **edges)
-    rewind(bench, target)
+    assert go_by(bench, lost.value) == target
     ingest(bench)
     assert {row.waveform_id for _, row in bench.tables.rows} == set("abcdefghijtuvwxy")
     assert bench.tables.snapshots[-1].skipped == (span(0, 0, 8),)
@@ -291,11 +295,9 @@ def test_a_reset_of_the_group_to_the_beginning_does_not_hide_it() -> None:
     overgrown(bench)
     bench.log.reset_group(Partition(0), Offset(8))
     for _ in range(2):
-        with pytest.raises(DataLost, match=r"--to 0:8 --accept-skip --apply") as lost:
+        with pytest.raises(DataLost, match=r"--to 0:8 --accept-skip 0:0-8 --apply") as lost:
             ingest(bench)
-    target = way_out(str(lost.value))
-    assert target is not None
-    rewind(bench, target)
+    go_by(bench, lost.value)
     ingest(bench)
     assert bench.tables.snapshots[-1].skipped == (span(0, 0, 8),)
 
@@ -307,7 +309,7 @@ def test_nor_does_a_position_beyond_the_end_of_the_log() -> None:
     bench.log.truncate(Partition(0), Offset(5))
     produce(bench, "qrs")
     bench.log.retain_from(Partition(0), Offset(7))
-    with pytest.raises(DataLost, match=r"--to 0:7 --accept-skip --apply"):
+    with pytest.raises(DataLost, match=r"--to 0:7 --accept-skip 0:0-7 --apply"):
         ingest(bench)
 
 
@@ -394,3 +396,27 @@ def test_where_nothing_else_is_known_the_log_is_asked_only_where_its_leader_chan
         produce(bench, name)
         ingest(bench)
     assert asked == [{0: 0, 1: 0}]
+
+
+def test_a_log_that_knows_nothing_of_the_epoch_of_a_position_is_proven_nowhere_not_even_where_it_begins() -> None:
+    """It was put back from before that epoch: what retention has taken since may never have been read."""
+    log = FakeLog()
+    bench = Bench(log)
+    produce(bench, "abcde")
+    log.retain_from(Partition(0), Offset(2))
+    stood = {Partition(0): Position(Offset(5), leader_epoch=LeaderEpoch(7))}
+    assert find_cuts("waves", stood, log.ends("waves", [Partition(0)]), log) == {Partition(0): Offset(0)}
+
+
+@pytest.mark.parametrize("to", [4, 5])
+def test_what_lay_in_front_of_a_place_that_the_log_ends_before_now_stays_kept(to: int) -> None:
+    """Whatever is written there tomorrow, it is told from that."""
+    log = FakeLog()
+    bench = Bench(log)
+    produce(bench, "abcde")
+    ingest(bench)
+    was = bench.tables.snapshots[-1].positions
+    log.truncate(Partition(0), Offset(3))
+    ends = log.ends("waves", [Partition(0)])
+    found = with_last_batches("waves", {Partition(0): Position(Offset(to))}, ends, log, was=was)
+    assert found[Partition(0)].last_batch == was[Partition(0)].last_batch is not None

@@ -1,8 +1,10 @@
-"""The gate is loaded while readers are at work, where the same process will ask it and there is something to ask."""
+"""The gate is loaded while readers are at work, where the same process will ask it and there is something to ask; and
+no two plans are taken for one another."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.domain.maintenance_rig import Rig
+from wavestitch.batch.deployment_edges import DeploymentEdges
 
 PROGRAM = """
 import json, sys, threading
@@ -48,3 +52,10 @@ def test_the_gate_is_loaded_once_and_only_where_it_will_be_asked(
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == loaded
+
+
+def test_each_plan_has_sixteen_hex_digits_of_its_own_by_chance(tmp_path: Path) -> None:
+    edges = DeploymentEdges(Rig(tmp_path).deployment, "ecg")
+    drawn = [edges.nonce() for _ in range(100)]
+    assert len(set(drawn)) == 100
+    assert all(re.fullmatch("[0-9a-f]{16}", one) for one in drawn)

@@ -13,7 +13,10 @@ from tests.fakes.faults import Fault, Steps
 from tests.fakes.way_out import Decide, ways_out
 from wavestitch.batch.closed_gate import given_up_by_a_rewind
 from wavestitch.batch.gate_in_head import leave_gate
+from wavestitch.batch.plan import PlanRequest
+from wavestitch.batch.results import Planned
 from wavestitch.batch.rewind import Target
+from wavestitch.batch.steps import step_plan
 from wavestitch.contracts.errors import GateClosed, Refused, StateUnknown, Transient
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import AtGate, HeadKind
@@ -107,3 +110,43 @@ def test_a_head_says_which_batch_the_gate_closed_on_and_why_it_was_given_up(benc
     assert bench.tables.heads()[0].note == f"the gate closed on batch {plan_id[:16]}"
     leave_gate(STREAM, plan_id, log=lambda: bench.log, tables=bench.tables, note="the sensor was off")
     assert bench.tables.heads()[0].note == "the sensor was off"
+
+
+@pytest.fixture
+def both() -> tuple[Bench, Plan, Plan]:
+    """Two runs have planned at the same place, and the gate has closed on both."""
+    made = Bench(FakeLog("waves", 1))
+    send(made, "bad")
+    plans = [step_plan(FakeEdges(made, STREAM, START_MS, SPOILED), PlanRequest()) for _ in range(2)]
+    for planned in plans:
+        assert isinstance(planned, Planned)
+        with pytest.raises(GateClosed):
+            carry_through(made, made.plans[planned.plan_id], SPOILED)
+    first, second = (made.plans[batch.plan_id] for batch in made.tables.heads()[0].at_gate)
+    assert [first.plan_id, second.plan_id] == [one.plan_id for one in plans if isinstance(one, Planned)]
+    return made, first, second
+
+
+@pytest.mark.parametrize("given_up", [False, True])
+def test_one_that_the_head_alone_knows_stands_there_whatever_becomes_of_the_one_named_before_it(
+    both: tuple[Bench, Plan, Plan], *, given_up: bool
+) -> None:
+    bench, first, second = both
+    for left in (bench.gates, bench.at_gates, bench.plans):
+        left.pop(second.plan_id)
+    if given_up:
+        bench.abandoned.add(first.plan_id)
+    edges = FakeEdges(bench, STREAM, START_MS, SPOILED)
+    said = given_up_by_a_rewind(edges, bench.tables.head())
+    standing = sorted(one.plan_id[:16] for one in (() if given_up else (first,)) + (second,))
+    assert [one.split()[1].rstrip(",") for one in said] == standing
+    with pytest.raises(Refused, match="stands at a closed gate"):
+        ingest(bench)
+
+
+def test_an_answer_to_one_that_stands_at_the_gate_counts_although_another_one_stands_there_too(
+    both: tuple[Bench, Plan, Plan],
+) -> None:
+    bench, _, second = both
+    carry_through(bench, second, Carrying(spoiled={"bad"}, gate="accept"))
+    assert published(bench) == {"bad"}

@@ -99,7 +99,7 @@ def test_the_partition_that_most_come_from_is_named_with_its_offsets_and_reasons
     assert "Most of the new ones, 4, are of partition 1, offsets 1 to 4 (2 open, 2 conflict): stop" in said
     assert "`wavestitch run ecg --partitions 2 --until 2:1`, take in what" in said
     assert "`wavestitch run ecg --until 0:0,1:1,2:1`, or skip all up to there" in said
-    assert "`wavestitch rewind ecg --to 1:5 --accept-skip --apply`" in said
+    assert "`wavestitch rewind ecg --to 1:5 --accept-skip 1:0-5 --apply`" in said
     assert "restore" not in said
     assert {name: refused.value.facts[name] for name in ("partition", "first", "last")} == {
         "partition": 1,

@@ -19,6 +19,7 @@ from tests.fakes.way_out import way_out
 from wavestitch.batch.commit_offsets import commit_offsets, look_at_group
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.contracts.accepted_skip import AcceptedSkip
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.position import GroupOffset, Head, HeadKind
 from wavestitch.contracts.quantities import Offset, Partition
@@ -52,7 +53,7 @@ def published(bench: Bench) -> set[str]:
     return {row.waveform_id for _, row in bench.tables.rows}
 
 
-def rewind(bench: Bench, target: Target, *, accept_skip: bool = False) -> None:
+def rewind(bench: Bench, target: Target, *, accept_skip: AcceptedSkip = False) -> None:
     found = plan_rewind(STREAM, target, **where(bench))
     apply_rewind(STREAM, found, accept_skip=accept_skip, log=bench.log, tables=bench.tables)
 
@@ -141,7 +142,7 @@ def test_a_plan_is_refused_by_name_and_moves_nothing(bench: Bench, doubt: str) -
         lambda: rewind(bench, Target(offsets={Partition(0): Offset(1)})),
         *((lambda: commit_offsets(STREAM, log=bench.log, tables=bench.tables),) if heads else ()),
     ):
-        with pytest.raises(Refused, match=r"--to start-over --apply.*--to group --accept-skip") as refused:
+        with pytest.raises(Refused, match=r"--to start-over --apply.*--to group --apply") as refused:
             ask()
         assert refused.value.facts["doubt"] == doubt
     assert bench.log.group == group
@@ -155,7 +156,7 @@ def test_the_way_out_that_is_named_first_loses_nothing(bench: Bench, doubt: str)
         ingest(bench)
     out = way_out(refused.value.message)
     assert out is not None
-    rewind(bench, out)
+    rewind(bench, out.target)
     send(bench, "c", 1)
     ingest(bench)
     assert published(bench) >= {"a", "b", "c"}
@@ -171,7 +172,9 @@ def follow_what_refusals_say(bench: Bench) -> None:
             return
         with pytest.raises(Refused) as refused:
             ingest(bench)
-        rewind(bench, way_out(refused.value.message) or Target("nowhere"), accept_skip=True)
+        way = way_out(refused.value.message)
+        assert way is not None
+        rewind(bench, way.target, accept_skip=way.accepts)
 
 
 @pytest.mark.parametrize("doubt", [d for d in WORLDS if d != "lost"])

@@ -18,6 +18,7 @@ from tests.fakes.way_out import way_out
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.contracts.accepted_skip import AcceptedSkip
 from wavestitch.contracts.errors import BadInput, DataLost, Refused
 from wavestitch.contracts.position import HeadKind
 from wavestitch.contracts.quantities import Offset, Partition
@@ -47,7 +48,7 @@ def ingest(bench: Bench, request: PlanRequest | None = None, stream: Stream = ST
     return run_batch(bench, stream, request or PlanRequest(), clock_ms=START_MS)
 
 
-def rewind(bench: Bench, target: Target, *, accept_skip: bool = False, stream: Stream = STREAM) -> None:
+def rewind(bench: Bench, target: Target, *, accept_skip: AcceptedSkip = False, stream: Stream = STREAM) -> None:
     found = plan_rewind(stream, target, log=bench.log, tables=bench.tables, who="a test", why="to see")
     apply_rewind(stream, found, accept_skip=accept_skip, log=bench.log, tables=bench.tables)
 
@@ -65,15 +66,15 @@ def test_the_advice_about_retention_names_the_partition_and_moves_no_other_one()
     send(bench, 0, 10)
     bench.log.retain_from(Partition(0), Offset(25))
     with pytest.raises(
-        DataLost, match=r"partition 0 of waves begins at 25.*--to 0:earliest --accept-skip --apply"
+        DataLost, match=r"partition 0 of waves begins at 25.*--to 0:earliest --accept-skip 0:20-25 --apply"
     ) as lost:
         ingest(bench)
-    out = way_out(lost.value.message)
-    assert out is not None
-    found = plan_rewind(STREAM, out, log=bench.log, tables=bench.tables, who="a test", why="to see")
+    way = way_out(lost.value.message)
+    assert way is not None
+    found = plan_rewind(STREAM, way.target, log=bench.log, tables=bench.tables, who="a test", why="to see")
     assert found.moves == {0: (20, 25)}
     assert found.skipped == (span(0, 20, 25),)
-    rewind(bench, out, accept_skip=True)
+    rewind(bench, way.target, accept_skip=way.accepts)
     assert stands(bench) == {0: 25, 1: 20, 2: 20}
     ingest(bench)
     assert stands(bench) == {0: 30, 1: 20, 2: 20}
@@ -84,7 +85,7 @@ def test_several_partitions_that_retention_overtook_are_named_together() -> None
     for p in (0, 2):
         send(bench, p, 10)
         bench.log.retain_from(Partition(p), Offset(25 + p))
-    with pytest.raises(DataLost, match=r"--to 0:earliest,2:earliest --accept-skip"):
+    with pytest.raises(DataLost, match=r"--to 0:earliest,2:earliest --accept-skip 0:20-25,2:20-27 "):
         ingest(bench)
 
 
@@ -213,13 +214,36 @@ def test_a_reset_that_is_refused_can_be_undone_for_that_partition_alone() -> Non
         ingest(bench, stream=stream)
 
 
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        ("0:25", []),
+        ("1:10", ["set the group to 5 on partition 1"]),
+        ("1:head", ["set the group to 5 on partition 1"]),
+        ("1:5", []),
+        ("1:group", []),
+        ("earliest", ["set the group to 5 on partition 1", "set the group to 6 on partition 2"]),
+        ("start-over", []),
+    ],
+)
+def test_whoever_goes_over_what_somebody_set_the_group_to_is_told(to: str, said: list[str]) -> None:
+    bench = make_bench()
+    send(bench, 0, 10)
+    for p in (1, 2):
+        bench.log.reset_group(Partition(p), Offset(4 + p))
+    found = plan_rewind(STREAM, rewind_target(to), log=bench.log, tables=bench.tables, who="a test", why="to see")
+    over = [one for one in found.remarks if "this goes over it" in one]
+    assert [any(what in one for one in over) for what in said] == [True] * len(over)
+    assert len(over) == len(said)
+
+
 def test_partitions_that_were_set_forward_are_all_named() -> None:
     bench = make_bench()
     for p in range(3):
         send(bench, p, 5)
     for p in (0, 2):
         bench.log.reset_group(Partition(p), Offset(23))
-    with pytest.raises(Refused, match=re.escape("--to 0:group,2:group --accept-skip --apply")):
+    with pytest.raises(Refused, match=re.escape("--to 0:group,2:group --accept-skip 0:20-23,2:20-23 --apply")):
         ingest(bench)
 
 

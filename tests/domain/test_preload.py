@@ -32,6 +32,23 @@ def test_how_rows_of_a_catalog_are_mapped_is_known_before_a_task_asks_one() -> N
     assert done.stdout == "True\n", done.stdout + done.stderr
 
 
+PREPARED = """
+import pydantic, sys
+from wavestitch.batch.deployment import code_version
+from wavestitch.batch.preload import KEPT, preload
+preload()
+pydantic.TypeAdapter = None
+for kind in KEPT:
+    kind.prepare()
+print(len(KEPT) > 7, code_version.cache_info().currsize, "pyspark.sql.connect.session" in sys.modules)
+"""
+
+
+def test_what_checks_records_the_version_of_the_code_and_what_speaks_to_a_spark_are_there_before_a_task_asks() -> None:
+    done = subprocess.run([sys.executable, "-c", PREPARED], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "True 1 True\n", done.stdout + done.stderr
+
+
 def test_all_that_takes_long_is_imported_and_no_thread_is_left_that_a_fork_would_lose() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.split("\n")[0].startswith("[] ['MainThread'] False"), done.stdout + done.stderr

@@ -28,6 +28,7 @@ from wavestitch.batch.held_decision import why_not
 from wavestitch.batch.held_waveforms import HeldWaveform
 from wavestitch.batch.rewind import _moves
 from wavestitch.batch.rewind_target import Sight, wanted_offsets
+from wavestitch.contracts.accepted_skip import not_accepted
 from wavestitch.contracts.assembly import ChunkFacts
 from wavestitch.contracts.batch_stages import stages_of
 from wavestitch.contracts.decision import Evidence, Stitched, decide
@@ -215,18 +216,19 @@ def test_what_retention_took_is_refused_and_named_as_in_the_model() -> None:
         try:
             refuse_overtaken(STREAM, {Partition(p): Offset(at) for p, at in enumerate(stands)}, ends)
         except DataLost as error:
-            target = way_out(error.message)
-            assert target is not None
+            way = way_out(error.message)
+            assert way is not None
         else:
             assert not gone
             continue
         topic = TopicView("waves", "topic", tuple(ends), False, 0, "producer")
         sight = Sight(STREAM, head_of(small), topic, ends, {}, "0")
-        wanted = wanted_offsets(target, sight, log=cast(Any, None), tables=cast(Any, None))
-        moves, skipped = _moves(sight, target, wanted, cuts={})
+        wanted = wanted_offsets(way.target, sight, log=cast(Any, None), tables=cast(Any, None))
+        moves, skipped = _moves(sight, way.target, wanted, cuts={})
         assert {p: to for p, (_, to) in moves.items() if to != stands[p]} == gone
         expected = Actors()._set(small, tuple(gone.get(p, at) for p, at in enumerate(stands))).skipped
         assert {(r.partition, o) for r in skipped for o in range(r.start, r.end)} == expected
+        assert not not_accepted(skipped, way.accepts)
 
 
 def facts(world: World) -> dict[Place, ChunkFacts]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -18,13 +16,13 @@ from tests.builders.records import letter, metadata
 from tests.domain import backfill_rig as rig
 from tests.fakes.batch import Bench, Carrying, carry_through
 from tests.fakes.fake_log import FakeLog
-from tests.fakes.faults import Fault, Steps
+from tests.fakes.way_out import GoTo, named_then, way_out
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.request import parse_range, parse_until, rewind_target
 from wavestitch.batch.results import Planned
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
 from wavestitch.batch.steps import step_plan
-from wavestitch.contracts.errors import DataLost, Fenced, Transient
+from wavestitch.contracts.errors import DataLost, Fenced, Refused, Transient
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stop_rule import Why
@@ -41,10 +39,10 @@ BREAKS: dict[str, tuple[Callable[[FakeLog], object], ScanFailed]] = {
     "recreated": (lambda log: log.recreate(2), ScanFailed(Why.LOG_ERROR, 2, None)),
 }
 REWIND = {
-    "retention": "`wavestitch rewind waves --to 1:5 --accept-skip --apply`",
+    "retention": "`wavestitch rewind waves --to 1:5 --accept-skip 1:2-5 --apply`",
     "cut end": "",
     "exchanged": "`wavestitch rewind waves --to 1:earliest --apply`",
-    "recreated": "`wavestitch rewind waves --to new-topic --accept-skip --apply`",
+    "recreated": "`wavestitch rewind waves --to new-topic --apply`",
 }
 
 
@@ -138,30 +136,31 @@ def test_every_command_that_is_named_can_be_given_and_names_the_stream(cause: st
 def test_whose_plan_a_rewind_has_overtaken_is_told_that_and_no_way_past_what_is_gone() -> None:
     """It would lead over what somebody has gone back for."""
     bench, planned = plan_of_what_is_gone()
-    with pytest.raises(DataLost, match=r"rewind ecg --to 0:2 --accept-skip"):
+    with pytest.raises(DataLost, match=r"rewind ecg --to 0:2 --accept-skip 0:1-2 --apply"):
         carry_through(bench, bench.plans[planned.plan_id], Carrying())
     go_back(bench)
     with pytest.raises(Fenced, match="somebody rewound"):
         carry_through(bench, bench.plans[planned.plan_id], Carrying())
 
 
-def test_nor_is_a_way_past_it_named_where_that_cannot_be_looked_up() -> None:
-    """Whichever look fails, that is told: the next try knows more."""
-    told = []
-    for at in itertools.count(1):
-        bench, planned = plan_of_what_is_gone()
-        run = Steps(partial(carry_through, bench, bench.plans[planned.plan_id], Carrying()))
-        for _ in range(at):
-            run.advance()
-        go_back(bench)
-        run.advance(Fault.FAIL_BEFORE)
-        run.finish()
-        if isinstance(run.error, DataLost):
-            break  # nothing was left to fail: all was told before the rewind
-        assert isinstance(run.error, (Transient, Fenced)), (at, run.error)
-        told.append(type(run.error))
-    assert told[-1] is Transient
-    assert Fenced in told
+def test_a_way_past_that_was_named_before_somebody_went_back_skips_nothing_of_what_that_was_for() -> None:
+    """Whoever goes it, however late, is told what it would skip now."""
+    bench, planned = plan_of_what_is_gone()
+    with pytest.raises(DataLost) as lost:
+        carry_through(bench, bench.plans[planned.plan_id], Carrying())
+    way = way_out(str(lost.value))
+    assert way is not None
+    go_back(bench)
+    with pytest.raises(Refused, match=r"would skip partition 0 \[0, 1\).*Say --accept-skip 0:0-2, or") as refused:
+        go_to(bench, way)
+    go_to(bench, GoTo(way.target, named_then(refused.value)))
+    assert bench.tables.snapshots[-1].skipped == (span(0, 0, 2),)
+
+
+def go_to(bench: Bench, way: GoTo) -> None:
+    where: Any = {"log": bench.log, "tables": bench.tables}
+    found = plan_rewind(rig.ARCHIVE, way.target, **where, who="ops", why="on")
+    apply_rewind(rig.ARCHIVE, found, accept_skip=way.accepts, **where)
 
 
 def plan_of_what_is_gone() -> tuple[Bench, Planned]:
@@ -176,10 +175,4 @@ def plan_of_what_is_gone() -> tuple[Bench, Planned]:
 
 
 def go_back(bench: Bench) -> None:
-    where: Any = {"log": bench.log, "tables": bench.tables}
-    apply_rewind(
-        rig.ARCHIVE,
-        plan_rewind(rig.ARCHIVE, Target("earliest"), **where, who="ops", why="again"),
-        accept_skip=False,
-        **where,
-    )
+    go_to(bench, GoTo(Target("earliest"), False))

@@ -31,6 +31,7 @@ from wavestitch.batch import rewind
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target
 from wavestitch.batch.run import RunOptions
+from wavestitch.contracts.accepted_skip import AcceptedSkip
 from wavestitch.contracts.errors import DataLost, Fenced, Refused, Transient, WavestitchError
 from wavestitch.producers.chunking import ChunkRecord
 from wavestitch.producers.recording import Recording
@@ -187,7 +188,7 @@ class Case:
     def moment(self, steps: Sequence[str] = BETWEEN) -> str:
         return self.rng.choice(tuple(steps))
 
-    def rewind(self, target: Target, *, accept_skip: bool = True) -> None:
+    def rewind(self, target: Target, *, accept_skip: AcceptedSkip = True) -> None:
         stream, log, tables = (
             self.whole.deployment.stream(STREAM),
             self.whole.deployment.log,
@@ -217,9 +218,9 @@ class Case:
 
     def follow(self, error: WavestitchError) -> None:
         """Do what the sentence says."""
-        target = way_out(error.message)
-        if target is not None:
-            self.rewind(target)
+        way = way_out(error.message)
+        if way is not None:
+            self.rewind(way.target, accept_skip=way.accepts)
 
     def stands_at_the_end(self) -> None:
         deployment = self.whole.deployment

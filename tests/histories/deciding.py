@@ -24,6 +24,7 @@ from wavestitch.batch.held_waveforms import Selection
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.promote import carry_promotion
 from wavestitch.batch.rewind import Target
+from wavestitch.contracts.accepted_skip import AcceptedSkip
 from wavestitch.contracts.held_choice import HeldAction
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.quantities import Partition
@@ -153,11 +154,12 @@ class Deciding(Accidents):
                     if self.healing and not way.request.until:
                         self.tried.append(way)  # other partitions may be read before the rewind, and need not
                     return taken  # what is named after it comes after it
-        target = way_out(advice)
-        if target is None:
+        way_on = way_out(advice)
+        if way_on is None:
             return None
         self.ops["advice followed"] += 1
-        return self.start_rewind(target, True, far=self.healing)
+        # Who heals has looked at what would be skipped besides.
+        return self.start_rewind(way_on.target, self.healing or way_on.accepts, far=self.healing)
 
     def raise_limit(self, way: Way) -> None:
         assert isinstance(way, Raise)
@@ -194,23 +196,29 @@ class Deciding(Accidents):
 
     # rewinds
 
-    def start_rewind(self, target: Target, accepted: bool, *, far: bool = False) -> Steps:
+    def start_rewind(self, target: Target, accepts: AcceptedSkip, *, far: bool = False) -> Steps:
         word = target.word or ("offsets" if target.offsets else "parts" if target.parts else "a time")
         named = tuple(sorted(_named(target))) or None
         offsets = {p: at for one in (target, *target.parts.values()) for p, at in (one.offsets or {}).items()}
         to, words = sorted(offsets.items()), sorted((p, one.word) for p, one in target.parts.items() if one.word)
-        asked = (f"run-{self.launched + 1}", word, accepted, named, tuple(to), tuple(words), target.time_ms)
-        self.history.append(Rewound(*asked))
-        return self.launch("rewind", partial(self.rewound, target, accepted), far=far)
+        asked = (f"run-{self.launched + 1}", word, bool(accepts), named, tuple(to), tuple(words), target.time_ms)
+        self.history.append(Rewound(*asked, by_name(accepts)))
+        return self.launch("rewind", partial(self.rewound, target, accepts), far=far)
 
-    def rewound(self, target: Target, accepted: bool) -> Any:
+    def rewound(self, target: Target, accepts: AcceptedSkip) -> Any:
         edges: dict[str, Any] = {"log": self.bench.log, "tables": self.bench.tables}
         found = rewind_step.plan_rewind(self.stream, target, **edges, who="play", why="to see")
         # What is missing for good is accepted with the rest: nothing in this world puts a held table back.
-        done = rewind_step.apply_rewind(self.stream, found, accept_skip=accepted, accept_missing=accepted, **edges)
+        missing = bool(accepts)
+        done = rewind_step.apply_rewind(self.stream, found, accept_skip=accepts, accept_missing=missing, **edges)
         if 0 < len(_named(target)) < len(self.bench.log.partitions):
             self.ops["partial rewind"] += 1
         return done
+
+
+def by_name(accepts: AcceptedSkip) -> tuple[tuple[int, int, int], ...] | None:
+    """As an event has it."""
+    return None if isinstance(accepts, bool) else tuple((int(p), int(a), int(b)) for p, a, b in accepts)
 
 
 def _named(target: Target) -> frozenset[Partition]:

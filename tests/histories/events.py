@@ -342,7 +342,7 @@ class Projected:
 class Rewound:
     """An operator asked for a rewind; `accepted`: what it skips was accepted by name. `only`: of these partitions;
     None: of all. `to`: partitions with the offsets that were named; `words`: those with a word of their own, and that.
-    `time_ms`: of a rewind to a time."""
+    `time_ms`: of a rewind to a time. `accepts`: the offsets of partitions that were named as skipped; None: all."""
 
     run: str
     word: str
@@ -351,6 +351,7 @@ class Rewound:
     to: tuple[tuple[int, int], ...] = ()
     words: tuple[tuple[int, str], ...] = ()
     time_ms: int | None = None
+    accepts: tuple[tuple[int, int, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from typing import Any
 
 from tests.fakes.batch import Bench, Carrying, run_batch, run_interval
 from tests.fakes.faults import Steps, under_way
-from tests.fakes.way_out import way_out
+from tests.fakes.way_out import GoTo, way_out
 from tests.histories.events import Ended, Rewound, Shared, Started
 from tests.histories.history import History
 from tests.histories.running import DEADLINE, how_it_ended
 from tests.histories.witness import Witness
 from wavestitch.batch.plan import PlanRequest
-from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
+from wavestitch.batch.rewind import apply_rewind, plan_rewind
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.position import parse_tag
 from wavestitch.contracts.stream import Stream
@@ -71,15 +71,15 @@ class Fork:
     def goes_on(self, stream: Stream, clock_ms: int, how: Carrying) -> None:
         """Some effects further; what is refused is followed, or tried again."""
         if self.run is None:
-            target = way_out(self._advice) if self._advice and self.random.random() < 0.5 else None
+            way = way_out(self._advice) if self._advice and self.random.random() < 0.5 else None
             self._advice = ""
-            if target is None:
+            if way is None:
                 self._launch(
                     "ingest", partial(run_batch, self.bench, stream, PlanRequest(), clock_ms=clock_ms, how=how)
                 )
             else:
-                self.history.append(Rewound(f"{THEIRS}{self._launched + 1}", target.word or "parts", True, None))
-                self._launch("rewind", partial(self._rewound, stream, target))
+                self.history.append(Rewound(f"{THEIRS}{self._launched + 1}", way.target.word or "parts", True, None))
+                self._launch("rewind", partial(self._rewound, stream, way))
         run = self.run
         assert run is not None
         for _ in range(self.random.choice([1, 5, 20, DEADLINE, DEADLINE])):
@@ -108,10 +108,10 @@ class Fork:
             self.history.append(Ended(run.name, reason, len(run.trace), self._advice))
             self.run = None
 
-    def _rewound(self, stream: Stream, target: Target) -> Any:
+    def _rewound(self, stream: Stream, way: GoTo) -> Any:
         edges: dict[str, Any] = {"log": self.bench.log, "tables": self.bench.tables}
-        found = plan_rewind(stream, target, **edges, who="copy", why="to see")
-        return apply_rewind(stream, found, accept_skip=True, accept_missing=True, **edges)
+        found = plan_rewind(stream, way.target, **edges, who="copy", why="to see")
+        return apply_rewind(stream, found, accept_skip=way.accepts, accept_missing=True, **edges)
 
     def stops(self) -> None:
         """Somebody has noticed."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from tests.fakes.way_out import way_out
 from tests.histories.backfilling import DEADLINE
 from tests.histories.left_unread import FAR, LeftUnread
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind import Target
+from wavestitch.contracts.errors import DataLost
 from wavestitch.contracts.plan import Scope
 from wavestitch.contracts.quantities import Offset, Partition
 
@@ -73,3 +75,19 @@ class InBetween(LeftUnread):
         if done.error is None and not run.done:
             self.bench.log.lose(Partition(p), Offset(first))
         self.step(run, 1000)
+
+    def rewound_before_its_way_out_is_followed(self) -> None:
+        """An ingest names the way past what the log has lost; before anybody goes it, somebody goes back."""
+        if not (self.is_quiet() and self.bench.tables.snapshots):
+            return
+        p, at = self.a_partition()
+        for one in [self.new_waveform(1)[0] for _ in range(3)]:
+            self.send(one, p)
+        first = self.stands(p)
+        if not at.log_start < first < at.end:
+            return
+        self.bench.log.lose(Partition(p), Offset(first))
+        run = self.launch("ingest", partial(self.batch, self.stream, PlanRequest()), far=True)
+        way = way_out(str(run.error)) if isinstance(run.error, DataLost) else None
+        if way is not None and self.start_rewind(Target("earliest"), True, far=True).error is None:
+            self.start_rewind(way.target, way.accepts, far=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
 
 from tests.histories.anomaly import Kind
@@ -37,11 +37,12 @@ _MISSING = re.compile(r"(?<!last word on )\b(\d+) held (?:chunks|records)")
 
 class OffsetRules(Rule):
     """`recorded`: heads whose rows stand in the history. `cuts`: by partition, where an unclean election cut it off
-    that no head has looked at, and since which event, the last and the `first_cut`; `read_over`: those that one
-    has, when, and which. `accepted`: runs whose skips an operator has accepted. `starts_over`: runs that begin anew
-    with what the broker shows; `hidden`: by run, what the one it asked last does not show; `saw_group`: by run,
-    what the group was when it looked; `made_at`: of heads; `forgotten`: by partition that a head does not know any
-    more, where it had stood; `had`: what is owed and was durable before somebody deleted rows."""
+    that no head has looked at, and since which event, the last and the `first_cut`; `read_over`: those that one has,
+    when, and which. `accepted`: of runs whose skips an operator has accepted, those by name, None for all.
+    `starts_over`: runs that begin anew with what the broker shows; `hidden`: by run, what the one it asked last does
+    not show; `saw_group`: by run, what the group was when it looked; `made_at`: of heads; `forgotten`: by partition
+    that a head does not know any more, where it had stood; `had`: what is owed and was durable before somebody deleted
+    rows."""
 
     hears = (Looked,)
 
@@ -52,7 +53,7 @@ class OffsetRules(Rule):
         self.given_up: dict[Coordinate, int] = {}
         self.taken_back: list[tuple[int, dict[Coordinate, int]]] = []
         self.before: dict[tuple[str, int], int] = {}
-        self.accepted: set[str] = set()
+        self.accepted: dict[str, Sequence[tuple[int, int, int]] | None] = {}
         self.retention = Retention()
         self.recorded: set[int] = set()
         self.planned_at: dict[str, int] = {}
@@ -103,7 +104,7 @@ class OffsetRules(Rule):
                 self.saw_group[event.run].append(dict(self.ledger.group))
             case Rewound() | Undone():
                 if event.accepted:
-                    self.accepted.add(event.run)
+                    self.accepted[event.run] = event.accepts if isinstance(event, Rewound) else None
                 if isinstance(event, Rewound) and event.word == "start-over":
                     self.starts_over.add(event.run)
             case Retained():
@@ -230,12 +231,16 @@ class OffsetRules(Rule):
 
     def _skipped(self, head: Committed, passed: list[Coordinate]) -> None:
         named = _named(head)
-        silent = [c for c in passed if c not in named or head.run not in self.accepted]
+        silent = [c for c in passed if c not in named or not self._is_accepted(head.run, c)]
         if silent:
             self.gaps.update(silent)
             what = f"head {head.sequence} ({head.kind}) skips what nobody gave up"
             self.case.say(Kind.UNEXPLAINED_GAP, what, at=silent)
         self._gives_up({c for c in passed if c in named})
+
+    def _is_accepted(self, run: str, c: Coordinate) -> bool:
+        said = self.accepted.get(run, ())
+        return said is None or any(p == c[1] and start <= c[2] < end for p, start, end in said)
 
     def _gives_up(self, what: Iterable[Coordinate]) -> None:
         """What was given up before was so since then: a catalog that is set back to in between knows of it."""

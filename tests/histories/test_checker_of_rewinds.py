@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.histories.anomaly import Kind
-from tests.histories.by_hand import NEW, NOW, T, a_rewind, before_quiet, head, planned, produced
+from tests.histories.by_hand import NEW, NOW, T, a_rewind, before_quiet, head, produced
 from tests.histories.checker import analyse
 from tests.histories.events import (
     Ended,
@@ -130,25 +130,26 @@ def test_what_was_given_up_by_name_stays_named_behind_the_position(
     assert {o for a in found if "given up behind it" in a.what for _, _, o in a.coordinates} == forgotten
 
 
-AHEAD = "`wavestitch rewind ecg --to {} --accept-skip --apply`"
+AHEAD = "`wavestitch rewind ecg --to {} --accept-skip {} --apply`"
 GOOD = "Take in what is good before them with `wavestitch run ecg --partitions 0 --until 0:8`, then "
 
 
 @pytest.mark.parametrize(
     ("said", "between", "passed"),
     [
-        (AHEAD.format("0:7"), (Retained(T, 0, 7),), set()),
-        (AHEAD.format("0:8"), (Retained(T, 0, 7),), {7}),
-        (AHEAD.format("0:9"), (), {6, 7, 8}),
-        (GOOD + AHEAD.format("0:9"), (), {8}),
-        (GOOD + AHEAD.format("0:9"), (Truncated(T, 0, 8),), set()),
-        (AHEAD.format("0:earliest"), (), set()),
-        (AHEAD.format("latest"), (Retained(T, 0, 7),), {7, 8}),
-        (AHEAD.format("0:latest,1:earliest"), (Retained(T, 0, 7),), {7, 8}),
-        (AHEAD.format("1:9"), (), set()),
+        (AHEAD.format("0:7", "0:6-7"), (Retained(T, 0, 7),), set()),
+        (AHEAD.format("0:8", "0:6-8"), (Retained(T, 0, 7),), {7}),
+        (AHEAD.format("0:9", "0:6-9"), (), {6, 7, 8}),
+        (GOOD + AHEAD.format("0:9", "0:8-9"), (), {8}),
+        (GOOD + AHEAD.format("0:9", "0:8-9"), (Truncated(T, 0, 8),), set()),
+        (AHEAD.format("0:earliest", "0:6-7"), (Retained(T, 0, 7),), set()),
+        (AHEAD.format("latest", "all"), (Retained(T, 0, 7),), {7, 8}),
+        (AHEAD.format("0:latest,1:earliest", "1:0-3,0:6-9"), (Retained(T, 0, 7),), {7, 8}),
+        (AHEAD.format("1:9", "1:6-9"), (), set()),
+        ("`wavestitch rewind ecg --to 0:9 --apply`", (), set()),
     ],
 )
-def test_the_way_past_what_is_gone_leaves_out_nothing_that_is_there(
+def test_what_is_given_up_on_the_way_past_what_is_gone_is_not_there(
     said: str, between: tuple[Event, ...], passed: set[int]
 ) -> None:
     told: list[Event] = [*SENT, Started("run-2", "ingest", 9), *between, Ended("run-2", "DataLost", 1, said)]
@@ -157,17 +158,11 @@ def test_the_way_past_what_is_gone_leaves_out_nothing_that_is_there(
 
 
 @pytest.mark.parametrize(
-    ("knows", "passed"),
-    [
-        ((Looked("run-2", "head"),), set()),
-        ((), {5}),
-        ((Looked("run-2", "head"), planned("p2", run="run-2")), {5}),
-    ],
+    ("accepts", "silent"), [(None, set()), (((0, 6, 9),), set()), (((0, 6, 7),), {7, 8}), (((1, 6, 9),), {6, 7, 8})]
 )
-def test_the_way_past_is_one_from_the_head_that_a_run_knows_and_who_has_a_plan_looks_once_more(
-    knows: tuple[Event, ...], passed: set[int]
+def test_of_what_a_rewind_skips_each_offset_was_accepted(
+    accepts: tuple[tuple[int, int, int], ...] | None, silent: set[int]
 ) -> None:
-    meanwhile = a_rewind(3)
-    ends = Ended("run-2", "DataLost", 1, AHEAD.format("0:6"))
-    found = analyse(History(before_quiet(*SENT, Started("run-2", "ingest", 9), *knows, *meanwhile, ends)))
-    assert {o for a in found if "leaves out" in a.what for _, _, o in a.coordinates} == passed
+    over = [replace(e, accepts=accepts) if isinstance(e, Rewound) else e for e in a_rewind(9, skipped=((0, 6, 9),))[3:]]
+    found = analyse(History(before_quiet(*SENT, *over)))
+    assert {o for a in found if "nobody gave up" in a.what for _, _, o in a.coordinates} == silent

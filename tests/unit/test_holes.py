@@ -128,8 +128,9 @@ def test_what_is_gone_is_lost_by_name_and_nothing_else_is(
     with pytest.raises(DataLost) as lost:
         prove(finder.close(Offset(len(log.kinds))), log)
     assert lost.value.facts["offsets"] == [[first, first + count]]
+    gone = f"3:{first}-{first + count}"
     assert f"`wavestitch run ecg --partitions 3 --until 3:{first}`" in lost.value.message
-    assert f"`wavestitch rewind ecg --to 3:{first + count} --accept-skip --apply`" in lost.value.message
+    assert f"`wavestitch rewind ecg --to 3:{first + count} --accept-skip {gone} --apply`" in lost.value.message
 
 
 @pytest.mark.parametrize("count", [1, 64, 65, 128, 5000])
@@ -202,12 +203,13 @@ def test_so_many_intervals_are_shown_and_the_others_counted(count: int, shown: s
 
 def test_what_retention_took_is_named_up_to_where_the_log_begins() -> None:
     lost = lost_to_retention(stream="ecg", topic="waves", slice_=SLICE, position=120, log_start=Offset(300))
-    assert "offsets [120, 300) were deleted before they were read" in lost.message
-    assert "`wavestitch rewind ecg --to 3:300 --accept-skip --apply`" in lost.message
-    assert lost.facts == {"topic": "waves", "partition": 3, "offsets": [[120, 300]], "log_start": 300}
+    assert "offsets [100, 300) were deleted before all of them were read" in lost.message
+    assert "reading [100, 1000) had come to 120, the log now begins at 300" in lost.message
+    assert "`wavestitch rewind ecg --to 3:300 --accept-skip 3:100-300 --apply`" in lost.message
+    assert lost.facts == {"topic": "waves", "partition": 3, "offsets": [[100, 300]], "log_start": 300}
     assert lost_to_retention(stream="ecg", topic="waves", slice_=SLICE, position=120, log_start=Offset(5000)).facts[
         "offsets"
-    ] == [[120, 1000]]
+    ] == [[100, 1000]]
 
 
 @pytest.mark.parametrize(("begins", "before"), [(100, False), (90, True), (None, True)])
@@ -224,7 +226,9 @@ def test_an_ingest_is_not_told_to_take_in_what_is_before_its_own_beginning(begin
             begins=None if begins is None else Offset(begins),
         )
     assert ("`wavestitch run ecg --partitions 3 --until 3:100`" in lost.value.message) is before
-    assert "on behind them with `wavestitch rewind ecg --to 3:102 --accept-skip --apply`" in lost.value.message
+    assert (
+        "on behind them with `wavestitch rewind ecg --to 3:102 --accept-skip 3:100-102 --apply`" in lost.value.message
+    )
 
 
 @pytest.mark.parametrize("kind", [PlanKind.MANUAL, PlanKind.BACKFILL])

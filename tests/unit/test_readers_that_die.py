@@ -49,9 +49,9 @@ def test_a_careful_reader_without_room_names_commands_that_lead_past(
 ) -> None:
     with pytest.raises(Transient, match=rf"ended by signal {int(by)} although it read carefully") as ended:
         read(monkeypatch, tmp_path, dies="True", by=by)
-    name = PLAN.stream.name
+    name, skipped = PLAN.stream.name, "PARTITION:START-OFFSET"
     assert f"`wavestitch run {name} --partitions PARTITION --until PARTITION:OFFSET`" in ended.value.message
-    assert f"`wavestitch rewind {name} --to PARTITION:OFFSET --accept-skip --apply`" in ended.value.message
+    assert f"`wavestitch rewind {name} --to PARTITION:OFFSET --accept-skip {skipped} --apply`" in ended.value.message
 
 
 def test_a_reader_that_is_ended_otherwise_may_be_tried_again_as_it_was(

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from wavestitch.batch.cut_log import Earlier, refuse_cut_log
 from wavestitch.batch.plan_request import PlanRequest
+from wavestitch.contracts.accepted_skip import accepting
 from wavestitch.contracts.errors import DataLost, Refused
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log, PartitionEnds, TopicView
@@ -25,14 +26,14 @@ def refuse_overtaken(
     if not gone:
         return
     p, position = min(gone.items())
-    lost = ", ".join(str(OffsetRange(p, at, ends[p].log_start)) for p, at in gone.items())
+    lost = [OffsetRange(p, at, ends[p].log_start) for p, at in gone.items()]
     only = ",".join(str(p) for p in sorted(ends) if p not in gone)
     before = f", and `wavestitch run {stream.name} --partitions {only}` reads them before that" if only else ""
     raise DataLost(
         f"retention has overtaken stream {stream.name}: partition {p} of {stream.topic} begins at {ends[p].log_start}, "
-        f"the position is {position}; gone are {lost}. Accept that loss by name with `wavestitch rewind {stream.name} "
-        f"--to {named(gone, 'earliest', everything=ends)} --accept-skip --apply`; the other partitions stay where they "
-        f"are{before}",
+        f"the position is {position}; gone are {', '.join(map(str, lost))}. Accept that loss by name with `wavestitch "
+        f"rewind {stream.name} --to {named(gone, 'earliest', everything=ends)}{accepting(lost)} --apply`; the other "
+        f"partitions stay where they are{before}",
         partition=p,
         position=position,
         log_start=ends[p].log_start,

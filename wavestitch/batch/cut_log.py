@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
 
+from wavestitch.contracts.accepted_skip import accepting
 from wavestitch.contracts.errors import DataLost
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.ports import Log, PartitionEnds
@@ -194,12 +195,12 @@ def refuse_cut_log(
     gone = [OffsetRange(p, at, ends[p].log_start) for p, at in sorted(cuts.items()) if at < ends[p].log_start]
     named = f"; gone by now, and perhaps never read, are {', '.join(map(str, gone))}" if gone else ""
     where = "from where nobody can say any more" if cut < ends[p].log_start else f"from {cut} on, at the earliest"
-    on = " --accept-skip" if gone else ""
     raise DataLost(
         f"stream {stream.name}: the log of {stream.topic} was cut off before {position} on partition {p} after it had "
         f"been read up to there, and written anew {where} (an unclean leader election, or brokers put back from a "
         f"backup?); {anew} hold other records than those that were read{named}. What was published stays. Read what is "
-        f"there now with `wavestitch rewind {stream.name} --to {places}{on} --apply`; what is published is recognised",
+        f"there now with `wavestitch rewind {stream.name} --to {places}{accepting(gone)} --apply`; what is published "
+        "is recognised",
         partition=p,
         position=position,
         cut=cut,

@@ -5,6 +5,7 @@ All stand on the same head, and none moves the positions (I7). What retention to
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wavestitch.batch.located import Located, locate, noted_starts, still_there
@@ -15,6 +16,7 @@ from wavestitch.batch.walk import Walk
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.offset_range import OffsetRange, cut_links, joined, pack_groups, without
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.start_index import Known
 from wavestitch.contracts.stream import Stream
 
@@ -48,9 +50,10 @@ def links_of(stream: Stream, request: PlanRequest, here: Survey, by: Planning) -
         groups, gone = still_there(request.together, here.ends)
         # What this very backfill read of it is held by nobody.
         held = [r for g in gone for r in known.get(g.partition, Known()).held_of([g])]
+        cut_off = _cut_off([r for group in request.together for r in group], known)
         found = Located(
             joined(r for group in groups for r in group),
-            tuple(without(gone, held)),
+            tuple(joined([*without(gone, held), *cut_off])),
             tuple(held),
             dict.fromkeys(here.topic.partitions, "waveforms across the cuts of this backfill"),
         )
@@ -73,6 +76,12 @@ def links_of(stream: Stream, request: PlanRequest, here: Survey, by: Planning) -
         _refuse_made_anew(stream, here)
     nothing = "" if plans else f"stream {stream.name}: the log has nothing that may start in the interval"
     return Links(tuple(plans), found.lost, found.read_before, tuple(stream.remarks()), nothing)
+
+
+def _cut_off(read: Sequence[OffsetRange], known: Mapping[Partition, Known]) -> list[OffsetRange]:
+    """Of these offsets, those of which an election has cut off what was read there, and nobody holds it."""
+    off = (both for r in read for cut in known.get(r.partition, Known()).cut_off if (both := cut.cut(r)).size > 0)
+    return list(off)
 
 
 def _refuse_other_view(stream: Stream, request: PlanRequest, here: Survey) -> None:

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 
 from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.rewind_target import OF_A_PARTITION, TARGETS, Target
+from wavestitch.contracts.accepted_skip import ALL, AcceptedSkip
 from wavestitch.contracts.errors import BadInput
 from wavestitch.contracts.instant import parse_time
 from wavestitch.contracts.offset_range import OffsetRange
@@ -182,6 +183,13 @@ def parse_range(text: str) -> OffsetRange:
     if not found or int(found[2]) >= int(found[3]):
         raise BadInput(f"{text!r} is not PARTITION:START-END with START before END, e.g. 0:100-200")
     return OffsetRange(Partition(int(found[1])), Offset(int(found[2])), Offset(int(found[3])))
+
+
+def parse_accepted(text: str) -> AcceptedSkip:
+    """`--accept-skip`: ranges between commas, or `all`; empty: nothing. Raises `BadInput`."""
+    if text.strip() == ALL:
+        return True
+    return tuple(parse_range(part) for part in text.split(",")) if text.strip() else False
 
 
 def _backfill(scope: Scope, shown: str) -> PlanRequest:

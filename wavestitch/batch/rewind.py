@@ -7,7 +7,7 @@ are never moved, nor is what the group says of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from wavestitch.batch.cut_log import earlier_positions, find_cuts, said_of_cuts, with_last_batches
@@ -16,6 +16,7 @@ from wavestitch.batch.rebuilt_head import rebuild_head, with_missing
 from wavestitch.batch.rewind_target import REBUILT, TARGETS, WHOLE, Sight, Target, wanted_offsets
 from wavestitch.batch.unseen_partition import refuse_unseen, refuse_unseen_by_history
 from wavestitch.batch.walk import Walk
+from wavestitch.contracts.accepted_skip import AcceptedSkip, accepting, not_accepted
 from wavestitch.contracts.batch_row import BatchRow, first_version, rows_of
 from wavestitch.contracts.batch_stages import CommitHead, ShowHead
 from wavestitch.contracts.disagreement import SETTLING, find_disagreement, next_generation, refuse_disagreement
@@ -115,6 +116,7 @@ def plan_rewind(
     if not settles and not target.afresh:
         _refuse_nothing(sight, target, moves, after)
     remarks = (left.remarks if left is not None else ()) + said_of_cuts(cuts, passed, wanted)
+    remarks += tuple(_goes_over(sight, target, moves))
     remarks += (_OLDER_TABLES,) if head is None and target.word == "start-over" else ()
     if head is not None and head.topic_id == topic.topic_id:
         remarks += tuple(map(_FORGOTTEN.format, sorted(head.positions.keys() - set(topic.partitions))))
@@ -136,7 +138,7 @@ def _look(stream: Stream, target: Target, *, log: Log, tables: Tables) -> Sight:
 
 
 def apply_rewind(
-    stream: Stream, rewind: Rewind, *, accept_skip: bool, log: Log, tables: Tables, accept_missing: bool = False
+    stream: Stream, rewind: Rewind, *, accept_skip: AcceptedSkip, log: Log, tables: Tables, accept_missing: bool = False
 ) -> Head:
     """Commit the new head, then project it. Refuses to skip or give up anything that was not accepted by name."""
     accept_losses(stream, rewind, accept_skip=accept_skip, accept_missing=accept_missing, log=log)
@@ -149,7 +151,7 @@ def apply_rewind(
         ) from None
 
 
-def accept_losses(stream: Stream, rewind: Rewind, *, accept_skip: bool, accept_missing: bool, log: Log) -> None:
+def accept_losses(stream: Stream, rewind: Rewind, *, accept_skip: AcceptedSkip, accept_missing: bool, log: Log) -> None:
     """Raises `Refused` where it would skip or give up what was not accepted by name, or the group is in use."""
     if rewind.missing and not accept_missing:
         gone = "; ".join(m.said for m in rewind.missing)
@@ -157,11 +159,11 @@ def accept_losses(stream: Stream, rewind: Rewind, *, accept_skip: bool, accept_m
             f"stream {stream.name}: missing: {gone}. Put it back, or say --accept-missing: it is kept with the head, "
             "with your name and --why"
         )
-    if rewind.skipped and not accept_skip:
-        gone = ", ".join(str(r) for r in rewind.skipped)
+    if unsaid := not_accepted(rewind.skipped, accept_skip):
+        gone = ", ".join(map(str, unsaid))
         raise Refused(
-            f"stream {stream.name}: this would skip {gone}; nobody would read it any more, and nothing moved. Say "
-            "--accept-skip, or in Airflow trigger it again and approve of it with Accept skip"
+            f"stream {stream.name}: this would skip {gone}; nobody would read it any more, and nothing moved. Say"
+            f"{accepting(rewind.skipped)}, or in Airflow trigger it again and approve of it with Accept skip"
         )
     members = log.members(stream.group)
     if members:
@@ -338,6 +340,19 @@ def _head_after(
         skipped=kept + skipped if same_topic and target.word != "new-topic" else skipped,
         note=note,
     )
+
+
+def _goes_over(sight: Sight, target: Target, moves: Mapping[Partition, tuple[Offset | None, Offset]]) -> Iterator[str]:
+    """Where somebody has set the group, which no plan has taken over yet, and would go somewhere else now."""
+    if sight.head is None or target.afresh:
+        return
+    for p, (_, to) in sorted(moves.items()):
+        shown = sight.group.get(p)
+        if shown is not None and not is_ours(shown.metadata) and shown.offset != to:
+            yield (
+                f"somebody has set the group to {shown.offset} on partition {p}, and no plan has taken that over yet: "
+                f"this goes over it (`wavestitch rewind {sight.stream.name} --to {p}:group` goes there)"
+            )
 
 
 def _known(sight: Sight, target: Target) -> Mapping[Partition, Position]:

@@ -17,6 +17,7 @@ from wavestitch.batch.preview_answer import refuse_dead_preview
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Rewind, accept_losses, carry_rewind, plan_rewind
 from wavestitch.batch.rewind_target import WHOLE, Target
+from wavestitch.contracts.accepted_skip import AcceptedSkip
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.batch_size import batch_offsets
 from wavestitch.contracts.errors import Refused, Transient
@@ -78,7 +79,7 @@ def with_gates(edges: Edges, found: Rewind, *, why: str, apply: bool) -> Rewind:
 
 
 def apply_preview(
-    edges: Edges, preview: RewindPreview, *, by: str, accept_skip: bool = False, accept_missing: bool = False
+    edges: Edges, preview: RewindPreview, *, by: str, accept_skip: AcceptedSkip = False, accept_missing: bool = False
 ) -> Head:
     """Do what was previewed. `by`: who approved of it. Raises `Refused` where it is void, or that one may not."""
     refuse_dead_preview(edges, preview.preview_id, made_ms=preview.made_ms)

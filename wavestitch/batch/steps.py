@@ -112,9 +112,11 @@ def _finished_meanwhile(edges: Edges, plan_id: str, error: WavestitchError) -> F
 
 
 def _refuse_overtaken(edges: Edges, plan_id: str) -> None:
-    """The way past what is gone leads on from where the plan stood: over what somebody has gone back for since. Where
-    that cannot be looked up, this is told, and no way: the next try finds the same loss."""
-    plan, head = edges.plan(plan_id), edges.tables.head()
+    """The way past what is gone leads on from where the plan stood, not from where somebody has gone back to since."""
+    try:
+        plan, head = edges.plan(plan_id), edges.tables.head()
+    except WavestitchError:
+        return  # what went wrong first is what is told
     if head is not None:
         check_fence(plan, head, base_in_ancestry=True)
 

@@ -95,7 +95,7 @@ def _survey_on(
         raise Refused(
             f"topic {topic.name} was recreated: the head of stream {stream.name} knows topic id {head.topic_id}, the "
             f"broker has {topic.topic_id}; begin anew on it with `wavestitch rewind {stream.name} --to new-topic "
-            "--accept-skip --apply` (what is published stays)",
+            "--apply` (what is published stays)",
             topic=topic.name,
         )
     ends = log.ends(topic.name, topic.partitions)

@@ -100,7 +100,7 @@ def refuse_disagreement(found: Disagreement, *, stream: str, group: str, head: H
     here = "no head" if head is None else f"head {head.sequence} of generation {head.generation}"
     rewind = f"`wavestitch rewind {stream}"
     over = f"begin anew from the log with {rewind} --to start-over --apply` (what is published here is recognised)"
-    on = f"go on where the group stands with {rewind} --to group --accept-skip --apply`, naming what is not read"
+    on = f"go on where the group stands with {rewind} --to group --apply`, which says first what is not read then"
     anew = "register the tables again from their newest metadata files (docs/operations.md, A catalog that is gone)"
     stay = f"go on where this table stands with {rewind} --to head --apply` (what it has not seen is read again)"
     said = {

@@ -12,11 +12,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from wavestitch.contracts.accepted_skip import accepting
 from wavestitch.contracts.batch_row import BatchRow
 from wavestitch.contracts.errors import Refused
 from wavestitch.contracts.fates import Hold
 from wavestitch.contracts.held import HeldKey
 from wavestitch.contracts.held_mark import AFTER_DISCARD, HeldMark
+from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stream import Stream
@@ -61,13 +63,14 @@ def _refuse_beyond(plan: Plan, decision: Decision, held: HeldMark | None) -> Non
     first, last = min(h.chunk.offset for h in here), max(h.chunk.offset for h in here)
     why = ", ".join(f"{n} {reason}" for reason, n in Counter(h.reason.value for h in here).most_common(3))
     name = plan.stream.name
+    skipped = OffsetRange(worst, plan.begins.get(worst, first), Offset(last + 1))
     raise Refused(
         f"stream {name}: with this batch {rows} rows in {size} bytes would be held; allowed are {limits.max_held_rows} "
         f"and {limits.max_held_bytes}. Most of the new ones, {count}, are of partition {worst}, offsets {first} to "
         f"{last} ({why}): stop what sends them. Then raise limits.max_held_rows or max_held_bytes, give up what waits "
         f"in vain with `wavestitch held {name} discard --reason … --why … --apply`, {_of_discarded(decision, name)}"
         f"{_good_ones(plan, fresh)}or skip all up to there by name with `wavestitch rewind {name} --to {worst}:"
-        f"{last + 1} --accept-skip --apply`",
+        f"{skipped.end}{accepting([skipped])} --apply`",
         partition=worst,
         first=first,
         last=last,

@@ -188,17 +188,27 @@ def _lost(lost: Sequence[Interval], *, topic: str, slice_: OffsetRange, way_past
 
 
 def lost_to_retention(
-    *, stream: str, topic: str, slice_: OffsetRange, position: int, log_start: Offset, kind: PlanKind = PlanKind.INGEST
+    *,
+    stream: str,
+    topic: str,
+    slice_: OffsetRange,
+    position: int,
+    log_start: Offset,
+    kind: PlanKind = PlanKind.INGEST,
+    begins: Offset | None = None,
 ) -> DataLost:
-    """The log begins behind what is still to be read: what was planned and not read before is gone."""
+    """The log begins behind `position`, from where on it was still to be read: what was planned and lies before that
+    beginning is gone, what has been read of it, too, since no part of a batch is kept. `kind`, `begins`: as of
+    `prove_holes`."""
     end = min(log_start, slice_.end)
+    first = slice_.start if begins is None or kind is not PlanKind.INGEST else begins
     return DataLost(
-        f"topic {topic} partition {slice_.partition}: offsets [{position}, {end}) were deleted before they were read "
-        f"(planned [{slice_.start}, {slice_.end}), the log now begins at {log_start}). "
-        f"{past_retention(kind, stream, slice_, log_start)}",
+        f"topic {topic} partition {slice_.partition}: offsets [{first}, {end}) were deleted before all of them were "
+        f"read (reading [{slice_.start}, {slice_.end}) had come to {position}, the log now begins at {log_start}). "
+        f"{past_retention(kind, stream, slice_, log_start, begins)}",
         topic=topic,
         partition=slice_.partition,
-        offsets=[[position, end]],
+        offsets=[[first, end]],
         log_start=log_start,
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from wavestitch.contracts.accepted_skip import accepting
 from wavestitch.contracts.disagreement import find_disagreement
 from wavestitch.contracts.errors import Fenced, Refused
 from wavestitch.contracts.offset_range import OffsetRange
@@ -102,11 +103,12 @@ def _refuse_forward(
     if not ahead:
         return
     p, (position, to) = min(ahead.items())
+    skipped = [OffsetRange(partition, *move) for partition, move in sorted(ahead.items())]
     raise Refused(
         f"stream {stream}: the group was set forward to {to} on partition {p}, the head stands at {position}; offsets "
         f"{position} to {to} would be skipped{_others(ahead)}: accept that by name with `wavestitch rewind {stream} "
-        f"--to {named(ahead, 'group', everything=everything)} --accept-skip --apply`, or go back with `wavestitch "
-        f"rewind {stream} --to {named(ahead, 'head', everything=everything)} --apply`",
+        f"--to {named(ahead, 'group', everything=everything)}{accepting(skipped)} --apply`, or go back with "
+        f"`wavestitch rewind {stream} --to {named(ahead, 'head', everything=everything)} --apply`",
         partition=p,
         seen=to,
         head=position,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wavestitch.contracts.accepted_skip import accepting
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.quantities import Offset
@@ -36,21 +37,25 @@ def past_bad_place(
         "then go"
     )
     return (
-        f"{before} on behind them with `wavestitch rewind {stream} --to {p}:{end} --accept-skip --apply`, which names "
-        f"the loss{'; the others follow in the same way' if len(bad) > 1 else ''}"
+        f"{before} on behind them with `wavestitch rewind {stream} --to {p}:{end}"
+        f"{accepting([OffsetRange(p, first, end)])} --apply`, which names the loss"
+        f"{'; the others follow in the same way' if len(bad) > 1 else ''}"
     )
 
 
-def past_retention(kind: PlanKind, stream: str, slice_: OffsetRange, log_start: Offset) -> str:
-    """Past the beginning of a slice that retention has taken."""
+def past_retention(
+    kind: PlanKind, stream: str, slice_: OffsetRange, log_start: Offset, begins: Offset | None = None
+) -> str:
+    """Past the beginning of a slice that retention has taken. `begins`: where the batch does in the partition."""
     p = slice_.partition
     if kind is PlanKind.PROMOTE:
         return _preview_again(stream)
     if kind is not PlanKind.INGEST:
         return _around(stream, slice_, [(slice_.start, min(log_start, slice_.end))])
+    gone = OffsetRange(p, slice_.start if begins is None else begins, log_start)
     return (
         "Lengthen the topic's retention or run batches more often, and go on where the log begins with `wavestitch "
-        f"rewind {stream} --to {p}:{log_start} --accept-skip --apply`, which names the loss"
+        f"rewind {stream} --to {p}:{log_start}{accepting([gone])} --apply`, which names the loss"
     )
 
 
@@ -86,7 +91,7 @@ def past_new_topic(kind: PlanKind, stream: str) -> str:
         PlanKind.MANUAL: "then name offsets of the new topic: those that were planned mean other records there",
         PlanKind.BACKFILL: "then run the backfill again",
     }.get(kind, "then plan again")
-    return f"Lead the stream to it with `wavestitch rewind {stream} --to new-topic --accept-skip --apply`, {then}"
+    return f"Lead the stream to it with `wavestitch rewind {stream} --to new-topic --apply`, {then}"
 
 
 def past_unknown_place(kind: PlanKind, stream: str) -> str:
@@ -94,8 +99,8 @@ def past_unknown_place(kind: PlanKind, stream: str) -> str:
     if kind is PlanKind.INGEST:
         return (
             f"read up to the record with `wavestitch run {stream} --partitions PARTITION --until PARTITION:OFFSET`, "
-            f"and go on behind it with `wavestitch rewind {stream} --to PARTITION:OFFSET --accept-skip --apply`, which "
-            "names the loss"
+            f"and go on behind it with `wavestitch rewind {stream} --to PARTITION:OFFSET --accept-skip "
+            "PARTITION:START-OFFSET --apply`, which names the loss"
         )
     return f"read what is around the record with `wavestitch run {stream} --offsets PARTITION:START-END`"
 

@@ -8,10 +8,11 @@ from typing import Any
 from tests.fakes import batch as fake_batch
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import backlog, cut_log, plan, rebuilt_head, reconciled_head, rewind, steps, survey
+from wavestitch.batch import backlog, cut_log, plan, rebuilt_head, reconciled_head, rewind, survey
 from wavestitch.contracts import holes
 from wavestitch.contracts.holes import Proof
 from wavestitch.contracts.position import Position
+from wavestitch.contracts.quantities import Offset
 
 
 @shows(Kind.LOST)
@@ -180,13 +181,14 @@ def whoever_goes_back_to_the_logs_beginning_is_told_of_no_cut(patch: Patch) -> N
 def the_way_past_retention_goes_to_the_end_of_what_was_planned(patch: Patch) -> None:
     """Over what the log still has."""
     real = holes.past_retention
-    patch.setattr(holes, "past_retention", lambda kind, stream, slice_, _: real(kind, stream, slice_, slice_.end))
+    patch.setattr(holes, "past_retention", lambda kind, stream, slice_, *_: real(kind, stream, slice_, slice_.end))
 
 
 @shows(Kind.UNEXPLAINED_GAP)
 def the_way_past_what_retention_overtook_goes_to_the_end(patch: Patch) -> None:
-    real = backlog.named
+    real, accepting = backlog.named, backlog.accepting
     patch.setattr(backlog, "named", lambda of, where, **more: real(of, where.replace("earliest", "latest"), **more))
+    patch.setattr(backlog, "accepting", lambda lost: accepting([r._replace(end=Offset(1 << 40)) for r in lost]))
 
 
 @shows(Kind.UNEXPLAINED_GAP)
@@ -200,7 +202,8 @@ def the_way_past_a_bad_place_goes_to_the_end_of_what_was_planned(patch: Patch) -
     patch.setattr(holes, "past_bad_place", wrong)
 
 
-@shows(Kind.UNEXPLAINED_GAP, act="planned_and_rewound_before_it_reads")
-def whose_plan_is_stale_names_a_way_past_what_is_gone(patch: Patch) -> None:
-    """Over what somebody has gone back for."""
-    patch.setattr(steps, "_refuse_overtaken", lambda *_: None)
+@shows(Kind.UNEXPLAINED_GAP, act="rewound_before_its_way_out_is_followed")
+def who_accepts_that_some_offsets_are_skipped_accepts_all_that_are(patch: Patch) -> None:
+    """Also what somebody has gone back for since these were named."""
+    real = rewind.not_accepted
+    patch.setattr(rewind, "not_accepted", lambda skipped, accepted: real(skipped, bool(accepted)))
