@@ -94,7 +94,8 @@ def _command(name: str, rest: str) -> list[Way]:
 
 def _go_to(said: Mapping[str, str]) -> GoTo:
     target = rewind_target(said["--to"], said.get("--partitions"))
-    return GoTo(target, target.word in _SAYS_FIRST or parse_accepted(said.get("--accept-skip", "")))
+    named = said.get("--accept-skip", "")
+    return GoTo(target, parse_accepted(named) if named else target.word in _SAYS_FIRST)
 
 
 def _options(rest: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from wavestitch.batch.plan_request import Planning, PlanRequest
 from wavestitch.batch.survey import Made, Survey, plan_of, size_of, survey, too_much
 from wavestitch.batch.unseen_partition import refuse_not_shown
 from wavestitch.batch.walk import Walk
-from wavestitch.contracts.errors import Refused
+from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.offset_range import OffsetRange, cut_links, joined, pack_groups, without
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.quantities import Partition
@@ -59,6 +59,8 @@ def links_of(stream: Stream, request: PlanRequest, here: Survey, by: Planning) -
         )
     else:
         found = locate(stream, scope, topic=here.topic, ends=here.ends, log=here.log, known=known)
+    if found.lost:
+        _refuse_older_head(stream, here)
     mean, most = size_of(stream, request.kind, here, found.ranges, by.stops)
     offsets = sum(r.size for r in found.ranges)
     if offsets > most * MOST_LINKS:
@@ -76,6 +78,16 @@ def links_of(stream: Stream, request: PlanRequest, here: Survey, by: Planning) -
         _refuse_made_anew(stream, here)
     nothing = "" if plans else f"stream {stream.name}: the log has nothing that may start in the interval"
     return Links(tuple(plans), found.lost, found.read_before, tuple(stream.remarks()), nothing)
+
+
+def _refuse_older_head(stream: Stream, here: Survey) -> None:
+    """What the log has no more may have been read, and published, since the head was looked at."""
+    head = here.tables.head()
+    if head is None or head.version != here.head.version:
+        raise Transient(
+            f"stream {stream.name}: a batch was committed while it was looked up what the log has lost; plan again",
+            for_guests=True,
+        )
 
 
 def _cut_off(read: Sequence[OffsetRange], known: Mapping[Partition, Known]) -> list[OffsetRange]:
