@@ -49,6 +49,9 @@ class GoneRules(Rule):
         self.passed: dict[Where, int] = {}
 
     def take(self, event: Event, before: Committed | None) -> None:
+        if isinstance(event, Committed) and before is not None:  # which a backup may have put there
+            for p in before.positions:
+                self._passes(before, p, self.ledger.log_start.get((before.topic_id, p), 0))
         match event:
             case Started() if event.what.startswith("backfill"):
                 self.begins[event.run] = {}
@@ -57,10 +60,7 @@ class GoneRules(Rule):
                 shown = {p: at for p, at in shown.items() if event.shows(p)}
                 self.begins[event.run] = {p: min(at, self.begins[event.run].get(p, at)) for p, at in shown.items()}
             case Retained() if before is not None and before.topic_id == event.topic_id:
-                stood = before.positions.get(event.partition, 0)
-                if event.log_start >= stood:
-                    where = event.topic_id, event.partition
-                    self.passed[where] = max(stood, self.passed.get(where, 0))
+                self._passes(before, event.partition, event.log_start)
             case Truncated():
                 where = event.topic_id, event.partition
                 for ends in (self.cut, self.put_back) if event.backup else (self.cut,):
@@ -96,6 +96,11 @@ class GoneRules(Rule):
                 self._named(event, self.owes[event.first], self.ledger.plans[event.first].topic_id)
             case Backfilled(first="") if event.run in self.begins and before is not None:
                 self._named(event, self._owed(before, event.run, event.scope), before.topic_id)
+
+    def _passes(self, head: Committed, partition: int, log_start: int) -> None:
+        where, stood = (head.topic_id, partition), head.positions.get(partition, 0)
+        if log_start >= stood:
+            self.passed[where] = max(stood, self.passed.get(where, 0))
 
     def _named(self, event: Backfilled, owed: set[Coordinate], topic_id: str) -> None:
         named = {(topic_id, p, o) for p, start, end in event.lost for o in range(start, end)}

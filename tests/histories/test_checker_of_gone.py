@@ -90,6 +90,15 @@ def test_what_retention_passed_with_a_position_is_owed_by_nobody_wherever_that_i
     assert silent(before=then, plan=plan) & {4} == owed
 
 
+@pytest.mark.parametrize(("back", "owed"), [(CatalogSetBack(3), set()), (CatalogSetBack(4), {4})])
+def test_nor_is_what_it_had_passed_where_a_backup_has_put_the_position_to(back: CatalogSetBack, owed: set[int]) -> None:
+    forward = replace(head(4, 7), run="run-4", kind="rewind", generation=2)
+    again = replace(head(back.sequence + 1, 8), run="run-5", kind="rewind", generation=3)
+    plan = replace(PLAN, positions={0: 8}, generation=3, base_sequence=again.sequence)
+    then = *READ, Truncated(T, 0, 4), *ANEW, forward, Retained(T, 0, 6), back, again
+    assert silent(before=then, plan=plan) & {4} == owed
+
+
 @pytest.mark.parametrize(
     ("cut", "taken", "owed"),
     [
