@@ -14,7 +14,7 @@ from tests.builders.streams import make_stream
 from tests.fakes.batch import Bench, run_batch
 from tests.fakes.fake_log import FakeLog
 from tests.fakes.kept_partition import Visibility
-from tests.fakes.way_out import way_out
+from tests.fakes.way_out import GoTo, way_out, ways_out
 from wavestitch.batch.plan import NothingToDo, PlanRequest
 from wavestitch.batch.request import rewind_target
 from wavestitch.batch.rewind import Target, apply_rewind, plan_rewind
@@ -235,6 +235,47 @@ def test_whoever_goes_over_what_somebody_set_the_group_to_is_told(to: str, said:
     over = [one for one in found.remarks if "this goes over it" in one]
     assert [any(what in one for one in over) for what in said] == [True] * len(over)
     assert len(over) == len(said)
+
+
+@pytest.mark.parametrize(
+    ("to", "log_start", "cut", "on_reset", "stands"),
+    [
+        (23, 0, None, "adopt", 23),
+        (23, 0, 15, "adopt", 0),
+        (12, 14, 15, "adopt", 14),
+        (40, 0, None, "adopt", 20),
+        (24, 27, None, "adopt", 27),
+        (12, 14, None, "refuse", 14),
+        (12, 14, None, "adopt", 14),
+    ],
+    ids=[
+        "forward",
+        "forward on a log that was written anew",
+        "to before the beginning of one that was",
+        "beyond the end",
+        "forward, and to before the beginning",
+        "back to before the beginning, which is asked about",
+        "back to before the beginning",
+    ],
+)
+def test_where_somebody_sets_the_group_a_way_is_named_that_can_be_gone(
+    to: int, log_start: int, cut: int | None, on_reset: str, stands: int
+) -> None:
+    stream = STREAM.model_copy(update={"on_reset": on_reset})
+    bench = make_bench()
+    if cut is not None:
+        bench.log.truncate(Partition(1), Offset(cut))
+    send(bench, 1, 10)
+    bench.log.retain_from(Partition(1), Offset(log_start))
+    bench.log.reset_group(Partition(1), Offset(to))
+    with pytest.raises((DataLost, Refused)) as refused:
+        ingest(bench, stream=stream)
+    for way in ways_out(str(refused.value)):
+        if isinstance(way, GoTo):
+            rewind(bench, way.target, accept_skip=way.accepts, stream=stream)
+            assert bench.tables.snapshots[-1].positions[Partition(1)].next_offset == stands
+            break
+    ingest(bench, stream=stream)
 
 
 def test_partitions_that_were_set_forward_are_all_named() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from wavestitch.batch.backlog import refuse_overtaken
-from wavestitch.batch.cut_log import Earlier, earlier_positions, refuse_gone_anew, with_last_batches
+from wavestitch.batch.cut_log import Earlier, earlier_positions, refuse_cut_log, refuse_gone_anew, with_last_batches
 from wavestitch.batch.found_held import refuse_left_over
 from wavestitch.batch.plan_request import PlanRequest
 from wavestitch.batch.unseen_partition import refuse_unknown, refuse_unseen
@@ -21,9 +21,9 @@ from wavestitch.contracts.disagreement import find_disagreement, refuse_disagree
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.plan import PlanKind
 from wavestitch.contracts.ports import CommitConflict, Log, PartitionEnds, Tables, TopicView
-from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position
-from wavestitch.contracts.protocol import moved_position, reconcile, still_skipped
-from wavestitch.contracts.quantities import Partition
+from wavestitch.contracts.position import GroupOffset, Head, HeadKind, Position, is_ours
+from wavestitch.contracts.protocol import moved_position, named, reconcile, still_skipped
+from wavestitch.contracts.quantities import Offset, Partition
 from wavestitch.contracts.stream import Stream
 
 _ADOPT_TRIES = 5
@@ -53,12 +53,12 @@ def reconcile_head(
                 refuse_left_over(stream.name, tables)
                 head, why = _first_head(stream, topic, log, group, tables)
                 return _committed(walk, CommitHead(None, head), ShowHead(head, group)), why
+            _refuse_nowhere(stream, head, group, topic, log=log, tables=tables)
             found = reconcile(head, group, on_reset=stream.on_reset, stream=stream.name)
             if found.adopt is not None:
                 ends = log.ends(topic.name, topic.partitions)
                 # Of the others the plan asks, where they are wanted.
                 reset = {p for p, at in found.adopt.positions.items() if at != head.positions.get(p)}
-                _refuse_skipped_start(stream, found.adopt, {p: ends[p] for p in reset & ends.keys()})
                 # At the log's beginning it takes the epoch of now: what the one before knows is asked a last time.
                 begun = {p for p in reset & ends.keys() if found.adopt.positions[p].next_offset == ends[p].log_start}
                 earlier = earlier_positions(tables, topic.topic_id)
@@ -123,5 +123,35 @@ def _as_moved(
     return replace(head, positions={**head.positions, **fresh}, skipped=still_skipped(head.skipped, moved))
 
 
-def _refuse_skipped_start(stream: Stream, head: Head, ends: Mapping[Partition, PartitionEnds]) -> None:
-    refuse_overtaken(stream, {p: at.next_offset for p, at in head.positions.items() if p in ends}, ends)
+def _refuse_nowhere(
+    stream: Stream,
+    head: Head,
+    group: Mapping[Partition, GroupOffset | None],
+    topic: TopicView,
+    *,
+    log: Log,
+    tables: Tables,
+) -> None:
+    """A group that somebody has set forward, or to where the log has nothing, is no place to go to before it is known
+    that the log is the one that was read, and where it begins and ends."""
+    stands = {p: at.next_offset for p, at in head.positions.items()}
+    moved = {p: at.offset for p, at in group.items() if at is not None and not is_ours(at.metadata)}
+    moved = {p: to for p, to in moved.items() if p in topic.partitions and to != stands.get(p)}
+    if not moved:
+        return
+    ends = log.ends(topic.name, topic.partitions)
+    gone = {p: to for p, to in moved.items() if to < ends[p].log_start}
+    beyond = {p: to for p, to in moved.items() if to > ends[p].high_watermark}
+    forward = {p for p, to in moved.items() if to > stands.get(p, 0)}
+    asked = {p: head.positions[p] for p in (gone.keys() | forward) & head.positions.keys()}
+    refuse_cut_log(stream, asked, ends, log, earlier_positions(tables, topic.topic_id))
+    refuse_overtaken(stream, {p: min(to, stands.get(p, Offset(0))) for p, to in gone.items()}, ends)
+    if beyond:
+        p, to = min(beyond.items())
+        raise Refused(
+            f"stream {stream.name}: somebody set the group to {to} on partition {p}, and the log of {stream.topic} "
+            f"ends at {ends[p].high_watermark}: set it to where the log has something, or go on where the stream "
+            f"stands with `wavestitch rewind {stream.name} --to {named(beyond, 'head', everything=ends)} --apply`",
+            partition=p,
+            seen=to,
+        )
