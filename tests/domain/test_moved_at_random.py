@@ -148,20 +148,9 @@ def believes_what_lies_where_it_goes_back_to(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(module, "with_last_batches", wrong)
 
 
-def keeps_nothing_beyond_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = reconciled_head.with_last_batches
-
-    def wrong(topic: str, positions: Any, ends: Any, *args: Any, **more: Any) -> Any:
-        found = real(topic, positions, ends, *args, **more)
-        beyond = {p for p, at in positions.items() if at.next_offset > ends[p].high_watermark}
-        return {p: at._replace(last_batch=None) if p in beyond else at for p, at in found.items()}
-
-    monkeypatch.setattr(reconciled_head, "with_last_batches", wrong)
-
-
 @pytest.mark.parametrize(
     ("wrong", "first"),
-    [(knows_no_cuts, 100), (believes_what_lies_where_it_goes_back_to, 500), (keeps_nothing_beyond_the_end, 600)],
+    [(knows_no_cuts, 100), (believes_what_lies_where_it_goes_back_to, 500)],
 )
 def test_a_product_that_is_wrong_about_that_is_found_out(
     wrong: Wrong, first: int, monkeypatch: pytest.MonkeyPatch

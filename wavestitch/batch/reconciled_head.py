@@ -143,7 +143,7 @@ def _refuse_nowhere(
     gone = {p: to for p, to in moved.items() if to < ends[p].log_start}
     beyond = {p: to for p, to in moved.items() if to > ends[p].high_watermark}
     forward = {p for p, to in moved.items() if to > stands.get(p, 0)}
-    asked = {p: head.positions[p] for p in (gone.keys() | forward) & head.positions.keys()}
+    asked = {p: head.positions[p] for p in (gone.keys() | beyond.keys() | forward) & head.positions.keys()}
     refuse_cut_log(stream, asked, ends, log, earlier_positions(tables, topic.topic_id))
     refuse_overtaken(stream, {p: min(to, stands.get(p, Offset(0))) for p, to in gone.items()}, ends)
     if beyond:

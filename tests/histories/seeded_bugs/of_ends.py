@@ -8,7 +8,8 @@ from tests.fakes.batch import FakeEdges
 from tests.fakes.faults import under_way
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import plan, publish, reassemble, reconciled_head, survey
+from wavestitch.batch import plan, publish, reassemble, reconciled_head
+from wavestitch.contracts.position import is_ours
 from wavestitch.contracts.stop_rule import StopRule
 
 
@@ -59,18 +60,13 @@ def what_a_reader_saw_that_stopped_at_its_budget_teaches_nobody(patch: Patch) ->
 @shows(Kind.UNBOUNDED_END, act="a_reset_beside_what_retention_overtook")
 def a_reset_is_taken_over_only_where_every_partition_is_sound(patch: Patch) -> None:
     """So that the way out of one that retention overtook, to read the others, is refused as well."""
-    real = reconciled_head._refuse_skipped_start
+    real = reconciled_head._refuse_nowhere
 
-    def wrong(stream: Any, head: Any, ends: Any) -> None:
-        topic = ends_of["log"].ends(stream.topic, sorted(head.positions))
-        real(stream, head, topic)
+    def wrong(stream: Any, head: Any, group: Any, topic: Any, *, log: Any, tables: Any) -> None:
+        real(stream, head, group, topic, log=log, tables=tables)
+        if any(at is not None and not is_ours(at.metadata) for at in group.values()):
+            ends = log.ends(topic.name, topic.partitions)
+            starts = {p: at.next_offset for p, at in head.positions.items() if p in ends}
+            reconciled_head.refuse_overtaken(stream, starts, ends)
 
-    ends_of: dict[str, Any] = {}
-    look = reconciled_head.reconcile_head
-
-    def looked(*args: Any, walk: Any) -> Any:
-        ends_of["log"] = walk.log
-        return look(*args, walk=walk)
-
-    patch.setattr(survey, "reconcile_head", looked)
-    patch.setattr(reconciled_head, "_refuse_skipped_start", wrong)
+    patch.setattr(reconciled_head, "_refuse_nowhere", wrong)
