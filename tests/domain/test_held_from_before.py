@@ -50,11 +50,13 @@ class Strengthened(World):
         self.bench.log.append(Partition(0), T, *letter("w", seq, value, meta=META, count=2))
 
     def own(self, *seqs: int) -> None:
-        proof = self.bench.proof
         for seq in seqs:
-            value, said = OWN[seq], {"count": 2, "meta": META.decode(), "digest": None}
-            headers = encode_headers(waveform_id="w", seq=seq, value=value, proof=proof, **said)  # type: ignore[arg-type]
-            self.bench.log.append(Partition(1), T, b"w", tuple(headers), value)
+            self.sealed(seq, OWN[seq], count=2)
+
+    def sealed(self, seq: int, value: bytes, *, count: int | None) -> None:
+        said = {"count": count, "meta": META.decode(), "digest": None}
+        headers = encode_headers(waveform_id="w", seq=seq, value=value, proof=self.bench.proof, **said)  # type: ignore[arg-type]
+        self.bench.log.append(Partition(1), T, b"w", tuple(headers), value)
 
     def ask_for(self, stream: Stream) -> None:
         self.stream, self.bench.proof = stream, PROOF if stream.proof == "mac" else ChunkProof()
@@ -129,13 +131,33 @@ def test_the_owner_s_own_chunks_count_again_once_they_are_read_with_their_proof(
     world.own(1)
     world.ingest()
     assert world.published() == {}
-    rewound = plan_rewind(
-        MAC, Target(word="earliest"), log=world.bench.log, tables=world.bench.tables, who="ops", why="sealed all along"
-    )
-    apply_rewind(MAC, rewound, accept_skip=False, log=world.bench.log, tables=world.bench.tables)
-    world.ingest()
+    read_again(world)
     assert world.published() == {"w": OWN[0] + OWN[1]}
     assert world.held() == {}
+
+
+def read_again(world: Strengthened) -> None:
+    log, tables = world.bench.log, world.bench.tables
+    rewound = plan_rewind(MAC, Target("earliest"), log=log, tables=tables, who="ops", why="sealed all along")
+    apply_rewind(MAC, rewound, accept_skip=False, log=log, tables=tables)
+    world.ingest()
+
+
+def test_one_that_is_read_again_where_its_bytes_were_discarded_meanwhile_is_counted_as_it_is_held(
+    world: Strengthened,
+) -> None:
+    """It was held for another reason before, whether that is believed or not."""
+    world.bench.proof = PROOF
+    world.sealed(0, OWN[0], count=2)
+    world.bench.proof = ChunkProof()
+    world.ingest()
+    world.ask_for(MAC)
+    world.sealed(0, OWN[0], count=None)
+    world.sealed(0, EVIL, count=None)
+    world.ingest()
+    world.decide(HeldAction.PICK, "w", pick="1:2")
+    read_again(world)
+    assert dict(world.mark().counts) == {"discarded": 2, "open": 1}
 
 
 def test_the_same_bytes_sent_again_with_their_proof_release_those_from_before(world: Strengthened) -> None:

@@ -63,6 +63,7 @@ class PendingDecision:
         self._before = head
         self._after = next_head(plan, evidence, head, plain.table)
         self._held_at: dict[HeldKey, HeldChunk] = {h.key: h for h in held}
+        self._beside_at: dict[HeldKey, HeldChunk] = {h.key: h for h in beside}
         self._bare = bare_keys(held)
         self._bare_pieces = pieces_without_bytes(held) if self._bare else set()
         self._lateness = milliseconds(plan.stream.allowed_lateness)
@@ -314,7 +315,7 @@ class PendingDecision:
 
     def _counted_as(self, hold: Hold) -> str:
         """As the row will be counted by whoever looks next: what is read under a discarded id is no tombstone."""
-        known = self._held_at.get(hold.chunk.key)
+        known = self._held_at.get(hold.chunk.key) or self._beside_at.get(hold.chunk.key)
         if hold.reason is not Reason.DISCARDED or (known is not None and known.reason is not Reason.DISCARDED):
             return hold.reason.value
         return known.counted_as if known is not None else AFTER_DISCARD
