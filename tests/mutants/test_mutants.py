@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -116,6 +118,32 @@ def test_of_each_mutant_a_trial_says_whether_a_test_fails_on_it(tmp_path: Path) 
         "module: `MOST: int = 7` → `MOST: int = 6`",
         'Counter.add: `raise ValueError(f"{number + 1} is too much")` → `pass`',
     }
+
+
+class _OfTheParent:
+    """In a circle of its own; whoever ends it in another process ends with that."""
+
+    def __init__(self) -> None:
+        self._pid, self._circle = os.getpid(), self
+
+    def __del__(self) -> None:
+        if os.getpid() != self._pid:
+            os._exit(3)
+
+
+def test_what_others_have_left_to_be_collected_is_not_ended_in_a_child(tmp_path: Path) -> None:
+    product, tests = tmp_path / "mutated_beside.py", tmp_path / "test_beside.py"
+    product.write_text(_PRODUCT)
+    tests.write_text(_TESTS.format(folder=str(tmp_path)).replace("mutated_product", "mutated_beside"))
+    test = ("test_beside.py::test_numbers_are_added",)
+    kept = [m for m in mutants_of(_PRODUCT) if m.name == "module: `MOST: int = 7` → `MOST: int = 8`"]
+    trial = Trial([Subject("mutated_beside", product, Chosen({}, test), kept)], tmp_path / "log", tmp_path)
+    gc.disable()
+    try:
+        _OfTheParent()
+        assert [is_killed for _, _, is_killed in trial.killed()] == [False]
+    finally:
+        gc.enable()
 
 
 def test_a_test_that_fails_on_the_product_as_it_is_kills_nothing(tmp_path: Path) -> None:

@@ -126,6 +126,9 @@ class _Child:
             os.close(said)
             return
         try:
+            # Nobody looks through all of this again, in child after child; and what the parent is done with is its own
+            # to end: a finalizer may wait for threads that no child has.
+            gc.freeze()
             os.setsid()
             os.close(heard)
             log.parent.mkdir(parents=True, exist_ok=True)
@@ -210,7 +213,6 @@ class _Session(_FirstFailure):
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self._items = {item.nodeid: item for item in session.items}
         loaded = loaded_functions({str(subject.path) for subject in self._trial.subjects})
-        gc.freeze()  # nobody looks through all of this again, in child after child
         for n, subject in enumerate(self._trial.subjects):
             source, path = subject.path.read_text(encoding="utf-8"), str(subject.path)
             for m, mutant in enumerate(subject.mutants):

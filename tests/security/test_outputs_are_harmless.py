@@ -177,10 +177,11 @@ def test_the_command_for_the_next_page_is_in_one_piece_and_runs_nothing_of_a_str
 
 _OURS = re.compile(
     r"(?:\w+\.){0,3}(?:name|stream|plan_id|partition|sequence|offset|p|at|a|end|first|last \+ 1|worst|log_start|places)"
-    r"|named\(.*|over|on|stay|away|only|until|_places\(.*|table\.(?:name\(\)|split\(.*\))\[0\]|in_shell\(.*|preview_id"
+    r"|named\(.*|accepting\(.*|over|on|stay|away|only|until|_places\(.*|table\.(?:name\(\)|split\(.*\))\[0\]"
+    r"|in_shell\(.*|preview_id"
 )
-"""Names that only we give (a preview is found by its id, 32 hex digits, before anything is said of it), numbers, and
-words of our own; whatever else stands in a command goes through `in_shell`."""
+"""Names that only we give (a preview is found by its id, 32 hex digits, before anything is said of it), numbers (the
+offsets that `accepting` names, too), and words of our own; whatever else goes through `in_shell`."""
 
 
 def test_whatever_stands_in_a_command_that_is_offered_is_ours_or_is_quoted() -> None:
