@@ -259,6 +259,17 @@ def test_a_preview_keeps_no_plan() -> None:
     assert bench.plans == before
 
 
+def test_before_the_first_head_a_preview_names_what_retention_took() -> None:
+    bench = Bench(FakeLog("waves", 1))
+    for n in range(6):
+        send(bench, f"w{n}", day=1)
+    bench.log.retain_from(Partition(0), Offset(2))
+    shown = step_plan_backfill(edges(bench, ARCHIVE), days(1, 2), apply=False)
+    assert (shown.offsets, list(shown.lost)) == (4, [span(0, 0, 2)])
+    assert bench.tables.head() is None
+    assert step_plan_backfill(edges(bench, ARCHIVE), days(1, 2)).lost == shown.lost
+
+
 def test_the_margin_of_a_search_by_record_time_is_said_where_it_is_smaller_than_the_allowed_skew() -> None:
     bench = Bench(FakeLog("waves", 1))
     by_time = make_stream(backfill_by="record_time", search_margin=60)

@@ -110,6 +110,17 @@ def test_so_it_does_where_somebody_reset_the_group_of_one_of_them() -> None:
     assert stands(bench) == {0: 20, 1: 30, 2: 30}
 
 
+def test_a_group_set_to_where_the_log_has_nothing_names_no_way_around_it() -> None:
+    bench = make_bench()
+    for p in range(3):
+        send(bench, p, 10)
+    bench.log.retain_from(Partition(0), Offset(25))
+    bench.log.reset_group(Partition(0), Offset(15))
+    for only in (None, frozenset({Partition(1), Partition(2)})):
+        with pytest.raises(DataLost, match=r"begins at 25, the position is 15.*stay where they are$"):
+            ingest(bench, PlanRequest(only=only))
+
+
 def test_an_ingest_until_named_offsets_takes_in_what_is_good_before_a_bad_place() -> None:
     bench = make_bench(2)
     for p in range(2):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.fakes.way_out import way_out
+from tests.fakes.way_out import GoTo, way_out
 from tests.histories.backfilling import DEADLINE
 from tests.histories.left_unread import FAR, LeftUnread
 from wavestitch.batch.plan import PlanRequest
@@ -61,33 +61,39 @@ class InBetween(LeftUnread):
 
     def planned_and_rewound_before_it_reads(self) -> None:
         """An ingest plans; somebody goes back to the beginning, and the log loses the first of what was planned."""
-        if not (self.is_quiet() and self.bench.tables.snapshots):
-            return
-        p, at = self.a_partition()
-        for one in [self.new_waveform(1)[0] for _ in range(3)]:
-            self.send(one, p)
-        first = self.stands(p)
-        if not at.log_start < first < at.end:
+        if (first := self.first_of_three_unread()) is None:
             return
         run = self.launch("ingest", partial(self.batch, self.stream, PlanRequest()), now=0)
         self.to_its_plan(run)
         done = self.start_rewind(Target("earliest"), True, far=True)
         if done.error is None and not run.done:
-            self.bench.log.lose(Partition(p), Offset(first))
+            self.bench.log.lose(*first)
         self.step(run, 1000)
 
     def rewound_before_its_way_out_is_followed(self) -> None:
         """An ingest names the way past what the log has lost; before anybody goes it, somebody goes back."""
-        if not (self.is_quiet() and self.bench.tables.snapshots):
-            return
-        p, at = self.a_partition()
-        for one in [self.new_waveform(1)[0] for _ in range(3)]:
-            self.send(one, p)
-        first = self.stands(p)
-        if not at.log_start < first < at.end:
-            return
-        self.bench.log.lose(Partition(p), Offset(first))
-        run = self.launch("ingest", partial(self.batch, self.stream, PlanRequest()), far=True)
-        way = way_out(str(run.error)) if isinstance(run.error, DataLost) else None
+        way = self.way_past_a_loss()
         if way is not None and self.start_rewind(Target("earliest"), True, far=True).error is None:
             self.start_rewind(way.target, way.accepts, far=True)
+
+    def further_than_its_way_out_goes(self) -> None:
+        """An ingest names the way past what the log has lost; what that accepts is said of a way to the end."""
+        if (way := self.way_past_a_loss()) is not None:
+            self.start_rewind(Target("latest"), way.accepts, far=True)
+
+    def first_of_three_unread(self) -> tuple[Partition, Offset] | None:
+        """In a partition of which something was read that the log still has."""
+        if not (self.is_quiet() and self.bench.tables.snapshots):
+            return None
+        p, at = self.a_partition()
+        self.some(p, 3)
+        first = self.stands(p)
+        return (Partition(p), Offset(first)) if at.log_start < first < at.end else None
+
+    def way_past_a_loss(self) -> GoTo | None:
+        """Of the first of three."""
+        if (first := self.first_of_three_unread()) is None:
+            return None
+        self.bench.log.lose(*first)
+        run = self.launch("ingest", partial(self.batch, self.stream, PlanRequest()), far=True)
+        return way_out(str(run.error)) if isinstance(run.error, DataLost) else None

@@ -20,14 +20,15 @@ from wavestitch.contracts.stream import Stream
 
 
 def refuse_overtaken(
-    stream: Stream, starts: Mapping[Partition, Offset], ends: Mapping[Partition, PartitionEnds]
+    stream: Stream, starts: Mapping[Partition, Offset], ends: Mapping[Partition, PartitionEnds], *, apart: bool = True
 ) -> None:
+    """Raises `DataLost` where the log begins behind a start. `apart`: the other partitions can be read before."""
     gone = {p: at for p, at in sorted(starts.items()) if at < ends[p].log_start}
     if not gone:
         return
     p, position = min(gone.items())
     lost = [OffsetRange(p, at, ends[p].log_start) for p, at in gone.items()]
-    only = ",".join(str(p) for p in sorted(ends) if p not in gone)
+    only = ",".join(str(p) for p in sorted(ends) if p not in gone and apart)
     before = f", and `wavestitch run {stream.name} --partitions {only}` reads them before that" if only else ""
     raise DataLost(
         f"retention has overtaken stream {stream.name}: partition {p} of {stream.topic} begins at {ends[p].log_start}, "

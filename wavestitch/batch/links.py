@@ -16,6 +16,7 @@ from wavestitch.batch.walk import Walk
 from wavestitch.contracts.errors import Refused, Transient
 from wavestitch.contracts.offset_range import OffsetRange, cut_links, joined, pack_groups, without
 from wavestitch.contracts.plan import Plan
+from wavestitch.contracts.position import HeadKind
 from wavestitch.contracts.quantities import Partition
 from wavestitch.contracts.start_index import Known
 from wavestitch.contracts.stream import Stream
@@ -83,6 +84,8 @@ def links_of(stream: Stream, request: PlanRequest, here: Survey, by: Planning) -
 def _refuse_older_head(stream: Stream, here: Survey) -> None:
     """What the log has no more may have been read, and published, since the head was looked at."""
     head = here.tables.head()
+    if head is None and here.head.kind is HeadKind.FIRST:
+        return  # a preview commits none
     if head is None or head.version != here.head.version:
         raise Transient(
             f"stream {stream.name}: a batch was committed while it was looked up what the log has lost; plan again",

@@ -145,7 +145,8 @@ def _refuse_nowhere(
     forward = {p for p, to in moved.items() if to > stands.get(p, 0)}
     asked = {p: head.positions[p] for p in (gone.keys() | beyond.keys() | forward) & head.positions.keys()}
     refuse_cut_log(stream, asked, ends, log, earlier_positions(tables, topic.topic_id))
-    refuse_overtaken(stream, {p: min(to, stands.get(p, Offset(0))) for p, to in gone.items()}, ends)
+    # A reset is taken over whole, whichever partitions are read then.
+    refuse_overtaken(stream, {p: min(to, stands.get(p, Offset(0))) for p, to in gone.items()}, ends, apart=False)
     if beyond:
         p, to = min(beyond.items())
         raise Refused(

@@ -1,5 +1,5 @@
-"""What an operator accepts that nobody will read, by name: a command that a refusal has named skips what it names and
-no more, however long ago that was, and whatever somebody has gone back for since.
+"""What an operator accepts that nobody will read, by name: a command that a refusal has named skips these offsets and
+no others, however long ago that was. What lies there is another record once the log was written anew.
 
 Pure.
 """

@@ -207,3 +207,15 @@ def who_accepts_that_some_offsets_are_skipped_accepts_all_that_are(patch: Patch)
     """Also what somebody has gone back for since these were named."""
     real = rewind.not_accepted
     patch.setattr(rewind, "not_accepted", lambda skipped, accepted: real(skipped, bool(accepted)))
+
+
+@shows(Kind.UNEXPLAINED_GAP, act="further_than_its_way_out_goes")
+def who_accepts_that_some_offsets_are_skipped_accepts_all_behind_them(patch: Patch) -> None:
+    """And those of other partitions."""
+    real = rewind.not_accepted
+
+    def wrong(skipped: Any, accepted: Any) -> Any:
+        first = min((r.start for r in accepted), default=None) if not isinstance(accepted, bool) else None
+        return real([r for r in skipped if first is None or r.start < first], accepted)
+
+    patch.setattr(rewind, "not_accepted", wrong)
