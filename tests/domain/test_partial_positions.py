@@ -117,8 +117,18 @@ def test_a_group_set_to_where_the_log_has_nothing_names_no_way_around_it() -> No
     bench.log.retain_from(Partition(0), Offset(25))
     bench.log.reset_group(Partition(0), Offset(15))
     for only in (None, frozenset({Partition(1), Partition(2)})):
-        with pytest.raises(DataLost, match=r"begins at 25, the position is 15.*stay where they are$"):
+        with pytest.raises(DataLost, match=r"begins at 25, the position is 20; gone .*stay where they are$"):
             ingest(bench, PlanRequest(only=only))
+
+
+def test_a_new_partition_that_retention_overtook_is_led_past_that_wherever_its_group_was_set() -> None:
+    bench = make_bench(1)
+    bench.log.add_partition()
+    send(bench, 1, 4)
+    bench.log.retain_from(Partition(1), Offset(2))
+    bench.log.reset_group(Partition(1), Offset(9))
+    with pytest.raises(DataLost, match=r"--to 1:earliest --accept-skip 1:0-2 --apply`"):
+        ingest(bench)
 
 
 def test_an_ingest_until_named_offsets_takes_in_what_is_good_before_a_bad_place() -> None:
@@ -256,8 +266,8 @@ def test_whoever_goes_over_what_somebody_set_the_group_to_is_told(to: str, said:
         (12, 14, 15, "adopt", 14),
         (40, 0, None, "adopt", 20),
         (24, 27, None, "adopt", 27),
-        (12, 14, None, "refuse", 14),
-        (12, 14, None, "adopt", 14),
+        (12, 14, None, "refuse", 20),
+        (12, 14, None, "adopt", 20),
     ],
     ids=[
         "forward",

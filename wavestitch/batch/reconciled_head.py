@@ -140,19 +140,19 @@ def _refuse_nowhere(
     if not moved:
         return
     ends = log.ends(topic.name, topic.partitions)
-    gone = {p: to for p, to in moved.items() if to < ends[p].log_start}
-    beyond = {p: to for p, to in moved.items() if to > ends[p].high_watermark}
+    nowhere = {p: to for p, to in moved.items() if not ends[p].log_start <= to <= ends[p].high_watermark}
     forward = {p for p, to in moved.items() if to > stands.get(p, 0)}
-    asked = {p: head.positions[p] for p in (gone.keys() | beyond.keys() | forward) & head.positions.keys()}
+    asked = {p: head.positions[p] for p in (nowhere.keys() | forward) & head.positions.keys()}
     refuse_cut_log(stream, asked, ends, log, earlier_positions(tables, topic.topic_id))
     # A reset is taken over whole, whichever partitions are read then.
-    refuse_overtaken(stream, {p: min(to, stands.get(p, Offset(0))) for p, to in gone.items()}, ends, apart=False)
-    if beyond:
-        p, to = min(beyond.items())
+    refuse_overtaken(stream, {p: stands.get(p, Offset(0)) for p in nowhere}, ends, apart=False)
+    if nowhere:
+        p, to = min(nowhere.items())
         raise Refused(
-            f"stream {stream.name}: somebody set the group to {to} on partition {p}, and the log of {stream.topic} "
-            f"ends at {ends[p].high_watermark}: set it to where the log has something, or go on where the stream "
-            f"stands with `wavestitch rewind {stream.name} --to {named(beyond, 'head', everything=ends)} --apply`",
+            f"stream {stream.name}: somebody set the group to {to} on partition {p}, and the log of {stream.topic} has "
+            f"[{ends[p].log_start}, {ends[p].high_watermark}): set it to where the log has something, or go on where "
+            f"the stream stands with `wavestitch rewind {stream.name} --to {named(nowhere, 'head', everything=ends)} "
+            "--apply`",
             partition=p,
             seen=to,
         )
