@@ -53,8 +53,8 @@ test-cluster: dev ## The same promises on three brokers, by a login that may do 
 test-airflow: dev ## Do in a real browser what an operator does in Airflow; needs Chromium (Debian: chromium)
 	$(PYTHON) -m pytest tests/stack/pages_in_a_browser.py tests/stack/waveforms_in_a_browser.py tests/stack/airflow_in_a_browser.py tests/stack/airflow_started_again.py tests/stack/backfills_in_airflow.py tests/stack/two_schedulers.py tests/stack/code_of_a_run.py
 
-faults: dev ## Run the whole fault campaign, MINUTES=55 at a time; goes on where it stopped; MINUTES=0 says what is left
-	$(PYTHON) -m tests.faults.campaign $(if $(MINUTES),--minutes $(MINUTES))
+faults: dev ## Run the whole fault campaign, MINUTES=55 at a time, WORKERS=4 cases side by side; goes on where it stopped; MINUTES=0 says what is left
+	$(PYTHON) -m tests.faults.campaign $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WORKERS),--workers $(WORKERS))
 
 schedules: dev ## Play all schedules of two batches, rewinds or decisions at once over the fakes, MINUTES=55 at a time, and count them
 	$(PYTHON) -m tests.schedules $(if $(MINUTES),--minutes $(MINUTES))

@@ -1,7 +1,8 @@
-"""All fault classes, all seeds: `python -m tests.faults.campaign [--minutes N] [--only NAME…]`.
+"""All fault classes, all seeds: `python -m tests.faults.campaign [--minutes N] [--workers N] [--only NAME…]`.
 
-Goes on where it stopped (`account.json`, which is committed). Cases run in a worker process that is killed, with all it
-started, when one passes its deadline; a case that failed is kept with its seed and its traceback, and counts as failed.
+Goes on where it stopped (`account.json`, which is committed). Cases run in worker processes, each of which is killed,
+with all it started, when a case passes its deadline; one that failed is kept with its seed and its traceback, and
+counts as failed.
 With `--minutes 0` it runs nothing, and says what is still to be run.
 """
 
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +37,8 @@ from wavestitch.local.java import find_java
 STATE = ROOT / ".wavestitch" / "faults"
 CASE_SECONDS = 240.0
 _START_SECONDS = 120.0
+_WORKERS = 4
+"""Side by side: a case computes for a second, and waits for several."""
 
 
 @dataclass(frozen=True)
@@ -140,28 +144,47 @@ class Worker:
         return child
 
 
-def run_cases(classes: Sequence[FaultClass], *, until: float) -> bool:
+def run_cases(classes: Sequence[FaultClass], *, until: float, workers: int) -> bool:
     """Run what has not been run; False where the time was over first."""
     known = read_classes()
     done = {name: account.done for name, account in known.items()}
     for need in Need:
-        left = [(c, s) for c in classes if c.need is need for s in range(c.cases) if s not in done.get(c.name, ())]
+        left = [(c.name, s) for c in classes if c.need is need for s in range(c.cases) if s not in done.get(c.name, ())]
         if not left:
             continue
         if time.monotonic() > until:
             return False
+        ended = 0
         with provided(need) as provisions:
-            worker = Worker(provisions)
-            try:
-                for n, (c, seed) in enumerate(left, 1):
-                    if time.monotonic() > until:
-                        return False
-                    run = worker.run(c.name, seed)
-                    add_case(run)
-                    _tell(need, n, len(left), run)
-            finally:
-                worker.end()
+            # Nodes that one case stops are those that another one needs.
+            beside = 1 if need is Need.CLUSTER else workers
+            for run in _runs(provisions, left, until=until, workers=beside):
+                add_case(run)
+                _tell(need, ended := ended + 1, len(left), run)
+        if ended < len(left):
+            return False
     return True
+
+
+def _runs(provisions: Provisions, cases: Sequence[tuple[str, int]], *, until: float, workers: int) -> Iterator[Run]:
+    """As they end; no case is begun later than that."""
+    waiting = list(cases)[::-1]
+    free = [Worker(provisions) for _ in range(workers)]
+    running: dict[Future[Run], Worker] = {}
+    with ThreadPoolExecutor(workers) as threads:
+        try:
+            while waiting or running:
+                while waiting and free and time.monotonic() < until:
+                    worker = free.pop()
+                    running[threads.submit(worker.run, *waiting.pop())] = worker
+                if not running:
+                    return
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    free.append(running.pop(future))
+                    yield future.result()
+        finally:
+            for worker in (*free, *running.values()):
+                worker.end()
 
 
 def _tell(need: Need, number: int, total: int, run: Run) -> None:
@@ -176,6 +199,7 @@ def _say(text: str) -> None:
 def main(argv: Sequence[str]) -> int:
     ask = argparse.ArgumentParser(prog="python -m tests.faults.campaign", description=__doc__)
     ask.add_argument("--minutes", type=float, default=24 * 60.0, help="stop after so long; the next call goes on")
+    ask.add_argument("--workers", type=int, default=_WORKERS, help=f"cases side by side (default {_WORKERS})")
     ask.add_argument("--only", nargs="*", default=[], metavar="NAME", help="classes whose names contain one of these")
     ask.add_argument("--again", action="store_true", help="run again what failed")
     options = ask.parse_args(argv)
@@ -185,7 +209,7 @@ def main(argv: Sequence[str]) -> int:
         forget_failed()
     chosen = [c for c in classes if not options.only or any(o in c.name for o in options.only)]
     until = time.monotonic() + options.minutes * 60
-    finished = run_cases(chosen, until=until)
+    finished = run_cases(chosen, until=until, workers=options.workers)
     report = write_report(
         classes,
         read_classes(),
