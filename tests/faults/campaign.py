@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -39,6 +39,8 @@ CASE_SECONDS = 240.0
 _START_SECONDS = 120.0
 _WORKERS = 4
 """Side by side: a case computes for a second, and waits for several."""
+_CLUSTERS = 2
+"""Of three nodes each."""
 
 
 @dataclass(frozen=True)
@@ -52,27 +54,28 @@ class Provisions:
 
 
 @contextmanager
-def provided(need: Need) -> Iterator[Provisions]:
-    """Start what all classes of a need share, and stop it."""
+def provided(need: Need, workers: int) -> Iterator[Sequence[Provisions]]:
+    """Start what all classes of a need run on, for each worker, and stop it. They share a broker; each has a cluster of
+    its own, since nodes that one case stops are those that another one needs."""
     java_home = find_java(CACHE)
     # Else the first case of a new cache makes it: 70 s beside other work, and more than a case may have beside much.
     archived_start(cache=CACHE, java_home=java_home, say=_say)
     jars = cached_jars(KAFKA, cache_dir=CACHE, java_home=java_home, say=_say)
-    if need is Need.BROKER:
-        folder = STATE / "kafka"
-        try:
+    with ExitStack() as stops:
+        if need is Need.BROKER:
+            folder = STATE / "kafka"
+            stops.callback(stop_broker, folder)
             broker = start_broker(folder=folder, java_home=java_home, jars=jars, say=_say)
-            yield Provisions(java_home, jars, broker.bootstrap)
-        finally:
-            stop_broker(folder)
-    elif need is Need.CLUSTER:
-        cluster = start_cluster(STATE / "cluster", java_home=java_home, jars=jars, say=_say)
-        try:
-            yield Provisions(java_home, jars, cluster.bootstrap, str(cluster.folder))
-        finally:
-            cluster.stop_all()
-    else:
-        yield Provisions(java_home, jars)
+            yield [Provisions(java_home, jars, broker.bootstrap)] * workers
+        elif need is Need.CLUSTER:
+            found = []
+            for number in range(min(workers, _CLUSTERS)):
+                cluster = start_cluster(STATE / f"cluster-{number}", java_home=java_home, jars=jars, say=_say)
+                stops.callback(cluster.stop_all)
+                found.append(Provisions(java_home, jars, cluster.bootstrap, str(cluster.folder)))
+            yield found
+        else:
+            yield [Provisions(java_home, jars)] * workers
 
 
 class Worker:
@@ -155,10 +158,8 @@ def run_cases(classes: Sequence[FaultClass], *, until: float, workers: int) -> b
         if time.monotonic() > until:
             return False
         ended = 0
-        with provided(need) as provisions:
-            # Nodes that one case stops are those that another one needs.
-            beside = 1 if need is Need.CLUSTER else workers
-            for run in _runs(provisions, left, until=until, workers=beside):
+        with provided(need, workers) as provisions:
+            for run in _runs(provisions, left, until=until):
                 add_case(run)
                 _tell(need, ended := ended + 1, len(left), run)
         if ended < len(left):
@@ -166,12 +167,12 @@ def run_cases(classes: Sequence[FaultClass], *, until: float, workers: int) -> b
     return True
 
 
-def _runs(provisions: Provisions, cases: Sequence[tuple[str, int]], *, until: float, workers: int) -> Iterator[Run]:
-    """As they end; no case is begun later than that."""
+def _runs(provisions: Sequence[Provisions], cases: Sequence[tuple[str, int]], *, until: float) -> Iterator[Run]:
+    """As they end, side by side, one on each of these; no case is begun later than that."""
     waiting = list(cases)[::-1]
-    free = [Worker(provisions) for _ in range(workers)]
+    free = [Worker(one) for one in provisions]
     running: dict[Future[Run], Worker] = {}
-    with ThreadPoolExecutor(workers) as threads:
+    with ThreadPoolExecutor(len(free)) as threads:
         try:
             while waiting or running:
                 while waiting and free and time.monotonic() < until:
