@@ -4,8 +4,8 @@ A catalog that takes a connection and then says nothing would hang a run, and a 
 bounded is each wait, not a whole call: a server that sends a byte now and then is not found out. Never decides what
 became of a request that timed out: whoever sent it does.
 
-The same session sends nothing to a server that the settings do not name, and follows no redirection
-(`login_in_the_clear`).
+The same session sends nothing to a server that the settings do not name, follows no redirection
+(`login_in_the_clear`), and takes no half of an answer for a whole one (`cut_answers`).
 
 It replaces two names inside pyiceberg, whose version `shared_history` checks.
 """
@@ -22,6 +22,7 @@ from typing import Any
 
 from sqlalchemy import URL, Engine, NullPool, create_engine, event, make_url
 
+from wavestitch.tables.access.cut_answers import refuse_cut
 from wavestitch.tables.access.login_in_the_clear import Servers
 
 
@@ -76,7 +77,9 @@ def _bound_sessions() -> None:
                 more["timeout"] = (self._time_outs.connect, self._time_outs.answer)
             if self._servers is not None:
                 self._servers.check(str(request.url))
-            return super().send(request, **more)
+            answer = super().send(request, **more)
+            refuse_cut(answer)
+            return answer
 
         def get_redirect_target(self, resp: Any) -> str | None:
             if self._servers is None:
