@@ -75,7 +75,7 @@ def provided(need: Need, workers: int) -> Iterator[Sequence[Provisions]]:
                 found.append(Provisions(java_home, jars, cluster.bootstrap, str(cluster.folder)))
             yield found
         else:
-            yield [Provisions(java_home, jars)] * workers
+            yield [Provisions(java_home, jars)] * min(workers, os.cpu_count() or 1)  # which wait for nothing
 
 
 class Worker:
