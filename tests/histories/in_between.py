@@ -38,6 +38,27 @@ class InBetween(LeftUnread):
             tables.expire_head()
             self.start_rewind(Target("rebuilt"), True, far=True)
 
+    def read_in_a_later_epoch_and_expired(self) -> None:
+        """What one leader took is read in the epoch of the next; every head is expired. The brokers are put back from a
+        backup of before that election, and an unclean one, which begins that epoch again, cuts off what was read."""
+        tables = self.bench.tables
+        if not (self.is_quiet() and tables.snapshots) or self.forked or self.catalogs > 1:
+            return
+        self.all_there_is()
+        p, at = self.a_partition()
+        self.some(p, 3)
+        if at.open or not at.log_start < self.stands(p) < at.end:
+            return
+        cut, end, epoch = self.stands(p), at.end, at.epoch
+        self.bench.log.restart(Partition(p))
+        self.all_there_is()
+        if self.stands(p) != end:
+            return
+        tables.expire_head()
+        self.bench.log.put_back(Partition(p), Offset(end), epoch, elected=False)
+        self.written_anew(p, cut=cut, until=end + 1)
+        self.start_rewind(Target("rebuilt"), True, far=True)
+
     def planned_and_cut_off_before_it_reads(self) -> None:
         """A backfill plans; another one, of other times, reads that, and leaves a half of a waveform; an election cuts
         it off. What is written anew there is of the first one's times, which reads it."""

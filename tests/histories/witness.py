@@ -260,7 +260,8 @@ class Witness:
     def _earlier(self, head: Any) -> tuple[int, ...]:
         bare = {p for p, _ in self._unproven(head)} if head.kind is HeadKind.REBUILT else set()
         now = self._log.partitions
-        return tuple(p for p, at in head.positions.items() if p in bare and at.leader_epoch != now[p].epoch)
+        there = {p: at for p, at in head.positions.items() if p in bare and at.last_batch is None}
+        return tuple(p for p, at in there.items() if at.leader_epoch != now[p].epoch)
 
     def _is_lost(self, p: Partition, offset: int) -> bool:
         here = self._log.partitions[p]

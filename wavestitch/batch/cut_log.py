@@ -10,7 +10,7 @@ I1, I8.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Protocol
 
@@ -118,12 +118,14 @@ def with_last_batches(
     *,
     was: Positions = MappingProxyType({}),
     earlier: Earlier = tuple,
+    written: Set[Partition] = frozenset(),
 ) -> dict[Partition, Position]:
     """Positions where somebody puts a head, with the batch that is in front of each now, if anything is there.
 
     `was`: where it stood. Whoever goes back from there to behind a cut does not hide it: what was there stays. Nor does
     what is there now prove anything of a leader epoch before it, of which the next plan asks: it may have been written
-    since `ends` were looked at, behind a cut."""
+    since `ends` were looked at, behind a cut. But for those of `written`, whose epoch is the one in which what lies in
+    front of them had been written: behind a cut that is a later one."""
     inside = {p: at for p, at in positions.items() if ends[p].log_start < at.next_offset <= ends[p].high_watermark}
     back = {p: was[p] for p, at in positions.items() if p in was and at.next_offset <= was[p].next_offset}
     stood = {p: at for p, at in back.items() if at.last_batch is not None}
@@ -132,7 +134,8 @@ def with_last_batches(
     hidden = {p: behind[p].last_batch for p, cut in cuts.items() if cut < inside[p].next_offset}
     # A log that ends before the place was cut off, wherever it ends tomorrow.
     hidden |= {p: at.last_batch for p, at in stood.items() if positions[p].next_offset > ends[p].high_watermark}
-    sound = {p for p, at in inside.items() if p in behind or at.leader_epoch == ends[p].leader_epoch} - hidden.keys()
+    present = {p for p, at in inside.items() if at.leader_epoch == ends[p].leader_epoch}
+    sound = (inside.keys() & (behind.keys() | written | present)) - hidden.keys()
     now = _batches_before(topic, {p: inside[p].next_offset for p in sound}, log)
     last = {**{p: batch for p, batch in now.items() if not _is_later(batch, inside[p])}, **hidden}
     return {p: at._replace(last_batch=last.get(p)) for p, at in positions.items()}

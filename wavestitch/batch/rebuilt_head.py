@@ -22,7 +22,8 @@ from wavestitch.contracts.plain_text import ACCEPTED_MISSING
 from wavestitch.contracts.ports import Remains
 from wavestitch.contracts.position import Head, HeadKind, Position, Tag, is_believable, parse_tag
 from wavestitch.contracts.protocol import moved_position, still_skipped
-from wavestitch.contracts.quantities import BEGINNING, NONE_YET, Generation, Offset, Partition
+from wavestitch.contracts.quantities import BEGINNING, NONE_YET, Generation, LeaderEpoch, Offset, Partition
+from wavestitch.contracts.written import NO_EPOCH, epoch_at
 
 _SHOWN = 20
 _STAYS = frozenset(
@@ -34,13 +35,15 @@ _STAYS = frozenset(
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
     """`skipped`: below the log's start, and perhaps never read. `missing`: of the tables, to be accepted by name.
-    `remarks`: a sentence each, for people. `left`: the newest head of the topic that is left in the metadata."""
+    `remarks`: a sentence each, for people. `left`: the newest head of the topic that is left in the metadata.
+    `written`: partitions whose position is of the leader epoch in which the record in front of it had been written."""
 
     head: Head
     skipped: tuple[OffsetRange, ...]
     missing: tuple[Missing, ...]
     remarks: tuple[str, ...]
     left: Head | None
+    written: frozenset[Partition]
 
 
 def rebuild_head(
@@ -71,7 +74,8 @@ def rebuild_head(
         if (doubt := _doubted(tag, known_to, newest, elsewhere, settled=held.settled) or _denied(sight, p, tag, behind))
     }
     shown = {p: found.offset for p, found in sight.group.items() if p in tags.keys() - doubts and found is not None}
-    positions = {p: _position(sight, p, shown, left) for p in sight.topic.partitions}
+    written = {p: epoch for p, at in shown.items() if (epoch := _written(tags[p], p, behind, at)) is not None}
+    positions = {p: _position(sight, p, shown, left, written) for p in sight.topic.partitions}
     stands = {p: at.next_offset for p, at in positions.items()}
     # Beyond the log's end it was cut off, and nobody can say where.
     read_to = {
@@ -97,7 +101,7 @@ def rebuild_head(
         held=held.mark,
     )
     remarks = _remarks(sight, remains, tags, shown, doubts=doubts, left=left)
-    return Rebuilt(head, skipped, missing, remarks + held.remarks, left)
+    return Rebuilt(head, skipped, missing, remarks + held.remarks, left, frozenset(written))
 
 
 def with_missing(note: str, missing: Sequence[Missing], left_out: Sequence[str] = ()) -> str:
@@ -123,14 +127,23 @@ def _newest_generation(remains: Remains, history: Sequence[BatchRow]) -> Generat
     return max([left, *(b.generation for b in history)])
 
 
-def _position(sight: Sight, partition: Partition, shown: Mapping[Partition, Offset], left: Head | None) -> Position:
+def _position(
+    sight: Sight,
+    partition: Partition,
+    shown: Mapping[Partition, Offset],
+    left: Head | None,
+    written: Mapping[Partition, LeaderEpoch],
+) -> Position:
     here = sight.ends[partition]
     at = shown.get(partition)
     # Beyond the log's end: it was cut back. Below its start: retention; then what is gone is named as skipped.
     to = here.log_start if at is None or not here.log_start <= at <= here.high_watermark else at
     found = sight.group.get(partition)
-    # Where the group says in which epoch it stood there, a log that was cut off since is found out by it.
-    epoch = found.leader_epoch if found is not None and found.offset == to > here.log_start else None
+    # By the epoch in which the record in front of it had been written a log that was cut off since is found out, or by
+    # the one in which the group stood there, a later one, which brokers that were put back in between use again.
+    epoch = None
+    if found is not None and found.offset == to > here.log_start:
+        epoch = written.get(partition, found.leader_epoch)
     if epoch is not None:
         return Position(to, leader_epoch=epoch)
     return moved_position(to, was=left.positions.get(partition) if left is not None else None, here=here)
@@ -206,17 +219,35 @@ def _doubted(tag: Tag, known_to: int, newest: Generation, others: Set[int], *, s
 def _denied(sight: Sight, partition: Partition, tag: Tag, history: Sequence[BatchRow]) -> str:
     """Why the head that the history knows by the tag's number is another one, whose number it took after the table was
     set back; empty where nothing tells."""
-    found = sight.group.get(partition)
+    found, (_, stood) = sight.group.get(partition), _read_last(tag, partition, history)
+    if found is None or stood in (None, found.offset):
+        return ""
+    said = f"the tag shows head {tag.sequence} at {found.offset}, by the history that one stood at {stood}: "
+    return said + "the table was set back"
+
+
+def _read_last(
+    tag: Tag, partition: Partition, history: Sequence[BatchRow]
+) -> tuple[BatchRow, Offset] | tuple[None, None]:
+    """The batch that read to where the tag's head stood, and up to where; none where that is not known."""
     for row in sorted((b for b in history if b.sequence <= tag.sequence), key=lambda b: b.sequence, reverse=True):
         if row.kind in _STAYS:
             continue
         if row.kind != HeadKind.INGEST or not row.ranges:
             break  # moved on purpose, or what it read is not known
         stood = max((r.end for r in row.read_ranges if r.partition == partition), default=None)
-        if stood is not None and found is not None:
-            said = f"the tag shows head {tag.sequence} at {found.offset}, by the history that one stood at {stood}: "
-            return "" if stood == found.offset else said + "the table was set back"
-    return ""
+        if stood is not None:
+            return row, stood
+    return None, None
+
+
+def _written(tag: Tag, partition: Partition, history: Sequence[BatchRow], at: Offset) -> LeaderEpoch | None:
+    """In which epoch what lay in front of this place had been written when it was read."""
+    row, stood = _read_last(tag, partition, history)
+    if row is None or stood != at:
+        return None
+    epoch = epoch_at(row.written_in(partition), Offset(at - 1))
+    return None if epoch == NO_EPOCH else epoch
 
 
 def _remarks(

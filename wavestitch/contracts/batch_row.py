@@ -13,7 +13,16 @@ from wavestitch.contracts.freshness import Waits
 from wavestitch.contracts.offset_range import OffsetRange
 from wavestitch.contracts.plan import Plan
 from wavestitch.contracts.position import Head, HeadKind
-from wavestitch.contracts.quantities import BEGINNING, NONE_YET, EpochMs, Generation, Offset, Partition, following
+from wavestitch.contracts.quantities import (
+    BEGINNING,
+    NONE_YET,
+    EpochMs,
+    Generation,
+    LeaderEpoch,
+    Offset,
+    Partition,
+    following,
+)
 from wavestitch.contracts.reasons import Fate
 from wavestitch.contracts.stream import spoken_definition
 from wavestitch.contracts.versioned import Versioned
@@ -75,6 +84,11 @@ class BatchRow:
     def read_ranges(self) -> tuple[OffsetRange, ...]:
         """What the batch read."""
         return tuple(OffsetRange(Partition(p), Offset(start), Offset(end)) for p, start, end in self.ranges)
+
+    def written_in(self, partition: Partition) -> list[Written]:
+        """In which leader epochs what it read of a partition had been written, by runs."""
+        runs = self.written.get(str(partition), ())
+        return [Written(Offset(start), LeaderEpoch(epoch)) for start, epoch in runs]
 
     @property
     def identity_balances(self) -> bool:

@@ -27,7 +27,7 @@ from wavestitch.contracts.plan import PlanKind, Scope
 from wavestitch.contracts.position import Head
 from wavestitch.contracts.quantities import LeaderEpoch, Offset, Partition
 from wavestitch.contracts.start_blocks import StartBlock
-from wavestitch.contracts.written import NO_EPOCH, Written, epoch_at
+from wavestitch.contracts.written import NO_EPOCH, epoch_at
 
 Epoch = tuple[Partition, LeaderEpoch]
 """A partition, and a leader epoch of it."""
@@ -179,7 +179,7 @@ class _Noted:
 def _pieces(row: BatchRow, name: str) -> Iterator[Piece]:
     """What a row notes of a partition; its blocks are cut where another leader epoch begins."""
     p, planned = Partition(int(name)), row.epochs.get(name)
-    runs = [Written(Offset(start), LeaderEpoch(epoch)) for start, epoch in row.written.get(name, ())]
+    runs = row.written_in(p)
     for block in (StartBlock(*b) for b in row.starts[name]):  # type: ignore[arg-type]
         edges = [block.start, *(run.start for run in runs if block.start < run.start < block.end), block.end]
         for start, end in pairwise(edges):

@@ -58,3 +58,8 @@ def rows_that_are_missing_are_counted_in_all_and_not_by_batch(patch: Patch) -> N
 @shows(Kind.UNEXPLAINED_GAP, act="set_back_under_a_batch_and_expired")
 def a_tag_is_believed_though_its_number_is_of_another_head_by_now(patch: Patch) -> None:
     patch.setattr(rebuilt_head, "_denied", lambda *_: "")
+
+
+@shows(Kind.LOST, act="read_in_a_later_epoch_and_expired")
+def a_head_is_rebuilt_in_the_epoch_in_which_something_was_read_and_not_written(patch: Patch) -> None:
+    patch.setattr(rebuilt_head, "_written", lambda *_: None)
