@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.code_digest import code_digest
+from tests.code_digest import WORLD, code_digest
 from tests.run_account import keep_run, read_run
 from tests.schedules.explore import explore_in_pieces
 from tests.schedules.scenarios import SCENARIOS
@@ -22,7 +22,7 @@ BEGUN = Path(__file__).resolve().parents[2] / ".wavestitch" / "schedules"
 ONE_SWITCH = (Bounds(1, 0, 0),)
 WHOLE = (Bounds(2, 0, 0), Bounds(1, 1, 0), Bounds(1, 0, 1), Bounds(1, 1, 1), Bounds(2, 1, 1))
 """The last one has all others in it. They are played first because a wrong order shows sooner in them."""
-_CODE = "tests.schedules.scenarios"
+SCHEDULED = "tests.schedules.scenarios"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,13 @@ class Played:
     way: tuple[str, ...] = ()
 
 
+def _code() -> str:
+    return code_digest(SCHEDULED, apart=WORLD)
+
+
 def already(account: Path = ACCOUNT) -> list[Played]:
     """What this very code has played."""
-    rows = read_run(account, code_digest(_CODE)).get("played", ())
+    rows = read_run(account, _code()).get("played", ())
     return [Played(**{**row, "way": tuple(row["way"])}) for row in rows]
 
 
@@ -65,12 +69,16 @@ def play(
     midst of it."""
     while (left := to_play(pairs, bounds, account)) and time.monotonic() < until:
         pair, bound = left[0]
-        kept = begun / code_digest(_CODE) / f"{pair} {'-'.join(map(str, bound))}.pickle".replace(" ", "-")
+        kept = (
+            begun / code_digest(SCHEDULED, apart=WORLD) / f"{pair} {'-'.join(map(str, bound))}.pickle".replace(" ", "-")
+        )
         found = explore_in_pieces(SCENARIOS[pair], bound, kept=kept, until=until)
         if found is None:
             break
         way = tuple(found.way) if found.violation else ()
         played = Played(pair, str(bound), found.schedules, found.states, found.worlds, found.violation, way)
-        keep_run(account, code_digest(_CODE), {"played": [asdict(p) for p in (*already(account), played)]})
+        keep_run(
+            account, code_digest(SCHEDULED, apart=WORLD), {"played": [asdict(p) for p in (*already(account), played)]}
+        )
         told(played)
     return [f"{pair}, {b}" for pair, b in left]
