@@ -237,6 +237,23 @@ def test_and_keeps_what_lies_in_front_of_it_by_that() -> None:
     assert published(bench) == set("abcvwxyz")
 
 
+def test_and_takes_nothing_for_that_which_was_written_anew_in_an_earlier_epoch() -> None:
+    """The brokers are put back, before it is rebuilt, into an epoch that was over when that was written."""
+    bench = Bench(FakeLog())
+    produce(bench, "ab")
+    ingest(bench)
+    for _ in range(2):
+        bench.log.restart(P0)
+    produce(bench, "c")
+    ingest(bench)
+    bench.tables.expire_head()
+    bench.log.put_back(P0, Offset(2), 0)
+    produce(bench, "vwxyz")
+    rewind(bench, Target("rebuilt"))
+    by_its_way_out(bench)
+    assert published(bench) == set("abcvwxyz")
+
+
 def test_what_an_earlier_version_did_not_keep_is_said_and_taken_up_by_the_next_head() -> None:
     bench = Bench(FakeLog())
     read_beyond_the_backup(bench)

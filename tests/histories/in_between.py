@@ -59,6 +59,26 @@ class InBetween(LeftUnread):
         self.written_anew(p, cut=cut, until=end + 1)
         self.start_rewind(Target("rebuilt"), True, far=True)
 
+    def put_back_into_an_earlier_epoch_and_expired(self) -> None:
+        """What was written two elections later, and read, is gone with a backup of before; so are all heads."""
+        tables = self.bench.tables
+        if not (self.is_quiet() and tables.snapshots) or self.forked or self.catalogs > 1:
+            return
+        self.all_there_is()
+        p, at = self.a_partition()
+        if at.open or self.stands(p) != at.end:
+            return
+        cut, epoch = at.end, at.epoch
+        for _ in range(2):
+            self.bench.log.restart(Partition(p))
+        self.some(p, 1)
+        self.all_there_is()
+        if self.stands(p) == cut + 1:
+            tables.expire_head()
+            self.bench.log.put_back(Partition(p), Offset(cut), epoch)
+            self.some(p, 2)
+            self.start_rewind(Target("rebuilt"), True, far=True)
+
     def planned_and_cut_off_before_it_reads(self) -> None:
         """A backfill plans; another one, of other times, reads that, and leaves a half of a waveform; an election cuts
         it off. What is written anew there is of the first one's times, which reads it."""

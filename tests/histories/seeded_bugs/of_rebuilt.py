@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import rebuilt_head, rewind
+from wavestitch.batch import cut_log, rebuilt_head, rewind
 from wavestitch.contracts.pending_decision import PendingDecision
 
 
@@ -63,3 +63,11 @@ def a_tag_is_believed_though_its_number_is_of_another_head_by_now(patch: Patch) 
 @shows(Kind.LOST, act="read_in_a_later_epoch_and_expired")
 def a_head_is_rebuilt_in_the_epoch_in_which_something_was_read_and_not_written(patch: Patch) -> None:
     patch.setattr(rebuilt_head, "_written", lambda *_: None)
+
+
+@shows(Kind.LOST, act="put_back_into_an_earlier_epoch_and_expired")
+def what_lies_in_front_of_a_rebuilt_head_is_taken_for_what_was_read_there_though_it_is_of_an_earlier_epoch(
+    patch: Patch,
+) -> None:
+    real = cut_log._is_of
+    patch.setattr(cut_log, "_is_of", lambda batch, at, **_: real(batch, at, exactly=False))
