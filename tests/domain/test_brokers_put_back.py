@@ -238,7 +238,8 @@ def test_and_keeps_what_lies_in_front_of_it_by_that() -> None:
 
 
 def test_and_takes_nothing_for_that_which_was_written_anew_in_an_earlier_epoch() -> None:
-    """The brokers are put back, before it is rebuilt, into an epoch that was over when that was written."""
+    """The brokers are put back, before it is rebuilt, into an epoch that was over when that was written; then they come
+    to the one in which it was read."""
     bench = Bench(FakeLog())
     produce(bench, "ab")
     ingest(bench)
@@ -249,9 +250,29 @@ def test_and_takes_nothing_for_that_which_was_written_anew_in_an_earlier_epoch()
     bench.tables.expire_head()
     bench.log.put_back(P0, Offset(2), 0)
     produce(bench, "vwxyz")
+    bench.log.restart(P0)
     rewind(bench, Target("rebuilt"))
     by_its_way_out(bench)
     assert published(bench) == set("abcvwxyz")
+
+
+@pytest.mark.parametrize("elected", [True, False])
+def test_and_asks_by_the_groups_epoch_where_the_log_has_not_come_to_that(elected: bool) -> None:
+    """The brokers are put back into the one in which that was written: it goes on, and says nothing."""
+    bench = Bench(FakeLog())
+    for _ in range(elected):
+        bench.log.restart(P0)
+    produce(bench, "a")
+    ingest(bench)
+    produce(bench, "bcd")
+    bench.log.restart(P0)
+    ingest(bench)
+    bench.tables.expire_head()
+    bench.log.put_back(P0, Offset(0), 0, elected=elected)
+    produce(bench, "vwxyz")
+    rewind(bench, Target("rebuilt"))
+    by_its_way_out(bench)
+    assert published(bench) == set("abcdvwxyz")
 
 
 def test_what_an_earlier_version_did_not_keep_is_said_and_taken_up_by_the_next_head() -> None:

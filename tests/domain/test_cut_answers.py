@@ -17,6 +17,7 @@ _HEAD = b"HTTP/1.1 200 OK\r\nServer: a\r\nContent-Type: application/json\r\n"
 _WITH_LENGTH = _HEAD + f"Content-Length: {len(_BODY)}\r\n\r\n".encode() + _BODY
 _IN_CHUNKS = _HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + f"{len(_BODY):x}\r\n".encode() + _BODY + b"\r\n0\r\n\r\n"
 _TO_THE_END = _HEAD + b"\r\n" + _BODY
+_BY_A_PROXY = _TO_THE_END.replace(b"200 OK", b"203 Non-Authoritative Information")
 
 
 @contextmanager
@@ -42,7 +43,9 @@ def answering(answer: bytes) -> Iterator[CatalogSettings]:
         thread.join()
 
 
-@pytest.mark.parametrize("whole", [_WITH_LENGTH, _IN_CHUNKS, _TO_THE_END], ids=["length", "chunks", "neither"])
+@pytest.mark.parametrize(
+    "whole", [_WITH_LENGTH, _IN_CHUNKS, _TO_THE_END, _BY_A_PROXY], ids=["length", "chunks", "neither", "by a proxy"]
+)
 def test_an_answer_is_whole_or_did_not_come(whole: bytes) -> None:
     with answering(whole) as settings:
         open_catalog(settings)

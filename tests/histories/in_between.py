@@ -59,8 +59,8 @@ class InBetween(LeftUnread):
         self.written_anew(p, cut=cut, until=end + 1)
         self.start_rewind(Target("rebuilt"), True, far=True)
 
-    def put_back_into_an_earlier_epoch_and_expired(self) -> None:
-        """What was written two elections later, and read, is gone with a backup of before; so are all heads."""
+    def put_back_into_the_epoch_in_which_it_was_written_and_expired(self) -> None:
+        """What was read in a later one is gone with a backup of before it was written; every head is expired."""
         tables = self.bench.tables
         if not (self.is_quiet() and tables.snapshots) or self.forked or self.catalogs > 1:
             return
@@ -69,14 +69,13 @@ class InBetween(LeftUnread):
         if at.open or self.stands(p) != at.end:
             return
         cut, epoch = at.end, at.epoch
-        for _ in range(2):
-            self.bench.log.restart(Partition(p))
-        self.some(p, 1)
+        self.some(p, 2)
+        self.bench.log.restart(Partition(p))
         self.all_there_is()
-        if self.stands(p) == cut + 1:
+        if self.stands(p) == cut + 2:
             tables.expire_head()
-            self.bench.log.put_back(Partition(p), Offset(cut), epoch)
-            self.some(p, 2)
+            self.bench.log.put_back(Partition(p), Offset(cut), epoch, elected=False)
+            self.some(p, 3)
             self.start_rewind(Target("rebuilt"), True, far=True)
 
     def planned_and_cut_off_before_it_reads(self) -> None:

@@ -254,7 +254,9 @@ class Witness:
             bare = {p: at for p, at in head.positions.items() if kept.get(p, -1) < at.next_offset}
         else:
             return ()
-        ends = {p: self._told(p, at) for p, at in bare.items()}
+        ends = {
+            p: self._told_anew(p, at) if head.kind is HeadKind.REBUILT else self._told(p, at) for p, at in bare.items()
+        }
         return tuple((p, at.next_offset if (end := ends[p]) is None else end) for p, at in bare.items())
 
     def _earlier(self, head: Any) -> tuple[int, ...]:
@@ -272,6 +274,13 @@ class Witness:
         epoch = at.leader_epoch
         end = None if epoch in (None, self._log.partitions[p].epoch) else self._end_of(p, epoch)
         return end if end is not None and end < at.next_offset else None
+
+    def _told_anew(self, p: Partition, at: Any) -> int | None:
+        """The same under a head that was made anew: the epoch that the group shows there says it, too."""
+        found = self._log.group.get(p)
+        stands = found is not None and found.offset == at.next_offset > self._log.partitions[p].log_start
+        said = (self._told(p, at), self._told(p, at._replace(leader_epoch=found.leader_epoch)) if stands else None)
+        return min((end for end in said if end is not None), default=None)
 
     def _end_of(self, p: Partition, epoch: int) -> int:
         """Of one that a log does not know, which was put back from before it, all is gone."""

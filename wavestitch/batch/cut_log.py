@@ -125,7 +125,7 @@ def with_last_batches(
     `was`: where it stood. Whoever goes back from there to behind a cut does not hide it: what was there stays. Nor does
     what is there now prove anything of a leader epoch before it, of which the next plan asks: it may have been written
     since `ends` were looked at, behind a cut. But for those of `written`, whose epoch is the one in which what lies in
-    front of them had been written: what is of that one."""
+    front of them had been written: it proves what is of that one, and what is of an earlier one proves another log."""
     inside = {p: at for p, at in positions.items() if ends[p].log_start < at.next_offset <= ends[p].high_watermark}
     back = {p: was[p] for p, at in positions.items() if p in was and at.next_offset <= was[p].next_offset}
     stood = {p: at for p, at in back.items() if at.last_batch is not None}
@@ -137,15 +137,22 @@ def with_last_batches(
     present = {p for p, at in inside.items() if at.leader_epoch == ends[p].leader_epoch}
     sound = (inside.keys() & (behind.keys() | written | present)) - hidden.keys()
     now = _batches_before(topic, {p: inside[p].next_offset for p in sound}, log)
-    last = {**{p: batch for p, batch in now.items() if _is_of(batch, inside[p], exactly=p in written)}, **hidden}
+    hidden |= {p: _other_than(inside[p]) for p in sound & written if _is_earlier(now[p], inside[p])}
+    last = {**{p: batch for p, batch in now.items() if not _is_later(batch, inside[p])}, **hidden}
     return {p: at._replace(last_batch=last.get(p)) for p, at in positions.items()}
 
 
-def _is_of(batch: LastBatch | None, at: Position, *, exactly: bool) -> bool:
-    """Whether it was written in the leader epoch of the position, or, if not `exactly`, in one before that."""
-    if batch is None or at.leader_epoch is None:
-        return not exactly
-    return batch.leader_epoch == at.leader_epoch or (batch.leader_epoch < at.leader_epoch and not exactly)
+def _is_later(batch: LastBatch | None, at: Position) -> bool:
+    return batch is not None and at.leader_epoch is not None and batch.leader_epoch > at.leader_epoch
+
+
+def _is_earlier(batch: LastBatch | None, at: Position) -> bool:
+    return batch is not None and at.leader_epoch is not None and batch.leader_epoch < at.leader_epoch
+
+
+def _other_than(at: Position) -> LastBatch | None:
+    """What was read in front of it, of which the epoch alone is known: no batch has that digest."""
+    return LastBatch(at.leader_epoch, "0" * 32) if at.leader_epoch is not None else None
 
 
 def said_of_unproven(

@@ -74,7 +74,7 @@ def rebuild_head(
         if (doubt := _doubted(tag, known_to, newest, elsewhere, settled=held.settled) or _denied(sight, p, tag, behind))
     }
     shown = {p: found.offset for p, found in sight.group.items() if p in tags.keys() - doubts and found is not None}
-    written = {p: epoch for p, at in shown.items() if (epoch := _written(tags[p], p, behind, at)) is not None}
+    written = {p: epoch for p in shown if (epoch := _written(sight, p, tags[p], behind)) is not None}
     positions = {p: _position(sight, p, shown, left, written) for p in sight.topic.partitions}
     stands = {p: at.next_offset for p, at in positions.items()}
     # Beyond the log's end it was cut off, and nobody can say where.
@@ -241,12 +241,15 @@ def _read_last(
     return None, None
 
 
-def _written(tag: Tag, partition: Partition, history: Sequence[BatchRow], at: Offset) -> LeaderEpoch | None:
-    """In which epoch what lay in front of this place had been written when it was read."""
-    row, stood = _read_last(tag, partition, history)
-    if row is None or stood != at:
+def _written(sight: Sight, partition: Partition, tag: Tag, history: Sequence[BatchRow]) -> LeaderEpoch | None:
+    """In which epoch what lies in front of where the group stands had been written when it was read; None where that is
+    not known, or the log has not come to the group's own epoch: that is the one which shows that it was put back."""
+    found, now, (row, stood) = sight.group[partition], sight.ends[partition], _read_last(tag, partition, history)
+    if found is None or row is None or stood != found.offset:
         return None
-    epoch = epoch_at(row.written_in(partition), Offset(at - 1))
+    if found.leader_epoch is not None and now.leader_epoch is not None and found.leader_epoch > now.leader_epoch:
+        return None
+    epoch = epoch_at(row.written_in(partition), Offset(found.offset - 1))
     return None if epoch == NO_EPOCH else epoch
 
 

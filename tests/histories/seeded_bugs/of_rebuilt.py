@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.histories.anomaly import Kind
 from tests.histories.seeded_bugs.registry import Patch, shows
-from wavestitch.batch import cut_log, rebuilt_head, rewind
+from wavestitch.batch import rebuilt_head, rewind
 from wavestitch.contracts.pending_decision import PendingDecision
 
 
@@ -65,9 +65,12 @@ def a_head_is_rebuilt_in_the_epoch_in_which_something_was_read_and_not_written(p
     patch.setattr(rebuilt_head, "_written", lambda *_: None)
 
 
-@shows(Kind.LOST, act="put_back_into_an_earlier_epoch_and_expired")
-def what_lies_in_front_of_a_rebuilt_head_is_taken_for_what_was_read_there_though_it_is_of_an_earlier_epoch(
-    patch: Patch,
-) -> None:
-    real = cut_log._is_of
-    patch.setattr(cut_log, "_is_of", lambda batch, at, **_: real(batch, at, exactly=False))
+@shows(Kind.LOST, act="put_back_into_the_epoch_in_which_it_was_written_and_expired")
+def a_rebuilt_head_is_of_the_epoch_of_writing_though_the_log_has_not_come_to_that_of_reading(patch: Patch) -> None:
+    real = rebuilt_head._written
+
+    def wrong(sight: Any, partition: Any, *more: Any) -> Any:
+        there = {partition: sight.ends[partition]._replace(leader_epoch=None)}
+        return real(replace(sight, ends={**sight.ends, **there}), partition, *more)
+
+    patch.setattr(rebuilt_head, "_written", wrong)

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from requests import Response
 
+_BODILESS = (204, 205)
+
 
 def refuse_cut(answer: Response) -> None:
     """Raises `requests.ConnectionError` where the end of the connection was that of the answer, and it is no JSON. What
     a server has refused stays refused: of that its status counts."""
     said = answer.headers
     length_said = said.get("content-length", "").isdigit() or said.get("transfer-encoding", "").lower() == "chunked"
-    if answer.status_code != 200 or length_said or answer.request.method == "HEAD":
+    has_body = 200 <= answer.status_code < 300 and answer.status_code not in _BODILESS
+    if not has_body or length_said or answer.request.method == "HEAD":
         return
     try:
         answer.json()
