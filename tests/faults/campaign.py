@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -134,7 +134,7 @@ class Worker:
             start_new_session=True,
         )
         log.close()
-        said = self._said
+        self._child, said = child, self._said  # so that whoever ends it meanwhile ends that
 
         def listen() -> None:
             for line in child.stdout or ():
@@ -143,7 +143,6 @@ class Worker:
 
         Thread(target=listen, daemon=True).start()
         assert said.get(timeout=_START_SECONDS) == "ready\n", f"the worker did not start; see {STATE / 'worker.log'}"
-        self._child = child
         return child
 
 
@@ -167,12 +166,13 @@ def run_cases(classes: Sequence[FaultClass], *, until: float, workers: int) -> b
     return True
 
 
-def _runs(provisions: Sequence[Provisions], cases: Sequence[tuple[str, int]], *, until: float) -> Iterator[Run]:
+def _runs(provisions: Sequence[Provisions], cases: Sequence[tuple[str, int]], *, until: float) -> Generator[Run]:
     """As they end, side by side, one on each of these; no case is begun later than that."""
     waiting = list(cases)[::-1]
-    free = [Worker(one) for one in provisions]
-    running: dict[Future[Run], Worker] = {}
-    with ThreadPoolExecutor(len(free)) as threads:
+    workers = [Worker(one) for one in provisions]
+    free, running = list(workers), dict[Future[Run], Worker]()
+    with ExitStack() as stops, ThreadPoolExecutor(len(free)) as threads:
+        stops.callback(_end, workers)  # of one that began a case as the others were ended
         try:
             while waiting or running:
                 while waiting and free and time.monotonic() < until:
@@ -184,8 +184,12 @@ def _runs(provisions: Sequence[Provisions], cases: Sequence[tuple[str, int]], *,
                     free.append(running.pop(future))
                     yield future.result()
         finally:
-            for worker in (*free, *running.values()):
-                worker.end()
+            _end(workers)
+
+
+def _end(workers: Iterable[Worker]) -> None:
+    for worker in workers:
+        worker.end()
 
 
 def _tell(need: Need, number: int, total: int, run: Run) -> None:
