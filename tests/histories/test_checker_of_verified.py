@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.builders.records import letter, metadata
 from tests.histories.anomaly import Kind
-from tests.histories.by_hand import CUT, NOW, OPEN, VERIFIED, T, before_quiet, head, held
+from tests.histories.by_hand import CUT, NOW, OPEN, VERIFIED, T, before_quiet, head, held, produced
 from tests.histories.checker import analyse
 from tests.histories.events import Event, LostOffset, Produced, Retained, Truncated
 from tests.histories.history import History
@@ -76,3 +77,19 @@ def test_what_is_no_chunk_may_be_taken_by_its_time_for_what_lay_there(at_ms: int
 
 def test_where_nobody_asked_nothing_need_be_said() -> None:
     assert right(*TAKEN, asked=(0, 5)) == ["held", "nothing"]
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, ["outside", "differs"]), (3, ["outside"]), (None, ["outside"])])
+def test_a_copy_that_says_another_number_than_the_row_has_may_be_called_a_difference(
+    count: int | None, words: list[str]
+) -> None:
+    """It lies where another record was read, before the log was cut off."""
+    copy = letter("w1", 0, b"\x01\x00", meta=metadata(NOW), count=count)
+    ranges = ((0, 5, 6),)
+
+    def is_wrong(word: str) -> bool:
+        said = replace(VERIFIED, asked=ranges, read=ranges, found=(("w1", word), ("w2", "not found in Kafka")))
+        told = analyse(History(before_quiet(Truncated(T, 0, 5), produced(5, copy), said)))
+        return any(a.kind is Kind.UNTRUE and "w1" in a.ids for a in told)
+
+    assert [word for word in ("outside", "differs", "same", "not found in Kafka") if not is_wrong(word)] == words

@@ -9,7 +9,7 @@ writes nothing.
     one    whatever lies there, where it lacks its last one   differs
     one    not all: some lay before the log's beginning       missing in Kafka
     one    not all: some are not where the row says           not found in Kafka
-    one    not all: the others lie elsewhere                  outside
+    one    not all: the others lie elsewhere                  outside; differs, where one says another number
     none   some that an ingest has read, held from nowhere    missing in the table
     none   all of them held from where they lie               held; discarded, where each of them is
     none   held, from where it lies no more                   held, gone from Kafka, where that is before the log's
@@ -136,7 +136,9 @@ class VerifyRules(Rule):
         if copies - set(wanted) or (lies and truth.contradicts_itself):
             return _ANYTHING
         if not copies >= set(wanted):
-            return self._not_all(row, lies, event)
+            # A copy that says another number than there were is none of the row's, and nobody has held it.
+            disagrees = any(piece.count not in (None, len(row.chunks)) for _, piece in lies)
+            return self._not_all(row, lies, event) | ({"differs"} if disagrees else set())
         if not truth.whole:
             return _ANYTHING  # nothing of the range says how many there are
         refused = waveform_id in self.case.refused or not truth.keeps_its_word
