@@ -77,7 +77,9 @@ class GoneRules(Rule):
                 self.kept = dict.fromkeys(kept, event.sequence) | self.kept
                 self.missing = {c: at for c, at in self.missing.items() if c not in kept}
                 plan = self.ledger.plans.get(event.plan_id)
-                for c in read - kept if plan is not None else ():
+                # Who carries a plan once more has read what lies there by then, and nobody notes what was there before.
+                mine = self.ledger.read_by.get((event.plan_id, event.run), read)
+                for c in mine - kept if plan is not None else ():
                     self.left[c] = event.sequence, max(plan.epochs.get(c[1], 0), self.ledger.records[c].epoch)
             case Committed() if ACCEPTED in event.note:
                 gone = {c for c in self.kept if not self.ledger.durable(c)}

@@ -130,6 +130,7 @@ BY_THEN = (
     replace(head(4, 6), run="run-4", kind="manual", plan_id="p4"),
 )
 LEFT = (replace(READ[0], epochs={0: 1}), *READ[1:])
+CARRIED_ON = replace(READ[2], run="run-4")
 TOLD = replace(PLAN, base_sequence=3, epoch_ends=((0, 1, 6),))
 CUT_OFF = Truncated(T, 0, 6)
 
@@ -148,6 +149,8 @@ CUT_OFF = Truncated(T, 0, 6)
         ((*LEFT, replace(CUT_OFF, backup=True)), (), TOLD, set()),
         (LEFT, (CUT_OFF,), TOLD, set()),
         ((*LEFT[:2], CUT_OFF), (), TOLD, set()),
+        ((*LEFT[:2], CUT_OFF, ANEW_AT_6, replace(READ[1], run="run-4"), CARRIED_ON), (), TOLD, set()),
+        ((*LEFT[:2], CUT_OFF, ANEW_AT_6, replace(READ[1], run="run-4"), LEFT[2]), (), TOLD, {6}),
         ((*KEPT, CUT_OFF), (), TOLD, set()),
         ((*LEFT, HistoryLost((3,)), CUT_OFF), (), TOLD, set()),
         ((*LEFT, HistoryLost((2,)), CUT_OFF), (), TOLD, {6}),
@@ -164,7 +167,8 @@ CUT_OFF = Truncated(T, 0, 6)
             "another epoch ended there",
             "of another interval",
         ),
-        *("a disk put back", "cut off after the look", "read by a batch that died", "read by an ingest"),
+        *("a disk put back", "cut off after the look", "read by a batch that died"),
+        *("read anew by who carried it on", "and committed by who had read it before", "read by an ingest"),
         *("its row is lost", "another row is lost", "its head is gone"),
     ],
 )
