@@ -16,7 +16,7 @@ from tests.run_account import Ranges, keep_run, numbers_of, read_run, with_range
 
 ACCOUNT = Path(__file__).parent / "account.json"
 # Beside what a case imports, what it starts as processes of their own: readers, Spark, and Airflow with its tasks.
-_CODE = ("tests.faults.campaign_worker", "consumers", "spark_apps", "wavestitch.flows")
+CODE = ("tests.faults.campaign_worker", "consumers", "spark_apps", "wavestitch.flows")
 
 Run = dict[str, Any]
 
@@ -64,12 +64,12 @@ Accounts = dict[str, ClassAccount]
 
 def read_classes(account: Path = ACCOUNT) -> Accounts:
     """By class, what this very code has run."""
-    found = read_run(account, code_digest(*_CODE)).get("classes", {})
+    found = read_run(account, code_digest(*CODE)).get("classes", {})
     return {name: ClassAccount(**said) for name, said in found.items()}
 
 
 def keep_classes(classes: Mapping[str, ClassAccount], account: Path = ACCOUNT) -> None:
-    keep_run(account, code_digest(*_CODE), {"classes": {name: asdict(c) for name, c in sorted(classes.items())}})
+    keep_run(account, code_digest(*CODE), {"classes": {name: asdict(c) for name, c in sorted(classes.items())}})
 
 
 def add_case(run: Run, account: Path = ACCOUNT) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.code_digest import modules_of, spoken
-from tests.faults.campaign_account import ClassAccount, add_case, forget_failed, read_classes
+from tests.faults.campaign_account import CODE, ClassAccount, add_case, forget_failed, read_classes
 from tests.faults.campaign_report import _row
 from tests.faults.fault_class import Counts, FaultClass, Need
 from tests.run_account import with_range
@@ -87,6 +87,9 @@ def test_what_takes_part_is_what_is_imported_wherever_it_lies() -> None:
     played = modules_of("tests.histories.random_histories")
     assert {"consumers.batch_scan", "wavestitch.kafka.raw_log", "wavestitch.batch.publish"} <= played
     assert not played & {"tests.histories.mutants", "tests.histories.run", "wavestitch.cli", "wavestitch.ui.pages"}
+    cases = modules_of(*CODE)
+    assert "tests.histories.tracing" in cases
+    assert not cases & {"tests.histories.random_histories", "tests.histories.checker"}, "they play none"
     readers = modules_of("consumers")
     assert {"consumers.unit_process", "wavestitch.kafka.raw_log"} <= readers
     assert not [name for name in modules_of("tests.soak") if name.startswith("tests.soak.test_")]

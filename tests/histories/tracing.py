@@ -1,19 +1,17 @@
 """A history, partition by partition, as a way through the model: each thing that happened is one that its rules allow.
 Of memory edges or of a real stream (`tests.faults.real_witness`): the events are the same.
 
-`python -m tests.histories.tracing [HISTORIES]` follows random histories and says how often each step of the model was
-taken, and which never was. Of a partition the model's head and group and the log's beginning are kept; what a run did
-is held against the rules (`tests.model.rules`) as of some moment since it looked: a look and what rests on it are one
-step there, and two calls here. What is published and held is not followed, `test_deciding_follows_the_model` compares
-that. Steps that the model has none for are named as such: heads of maintenance, of batches over named offsets, of a
-topic or catalog in another's place.
+Of a partition the model's head and group and the log's beginning are kept; what a run did is held against the rules
+(`tests.model.rules`) as of some moment since it looked: a look and what rests on it are one step there, and two calls
+here. What is published and held is not followed, `test_deciding_follows_the_model` compares that. Steps that the model
+has none for are named as such: heads of maintenance, of batches over named offsets, of a topic or catalog in another's
+place. `tests.histories.steps` counts those that random histories take.
 """
 
 from __future__ import annotations
 
-import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from tests.histories.events import (
@@ -338,24 +336,3 @@ def follow(history: Iterable[Event]) -> Counter[str]:
     events = [(at, event) for at, event in enumerate(history, 1) if not isinstance(event, Produced)]
     partitions = sorted({p for _, e in events if isinstance(e, Committed) for p in e.positions})
     return sum((Trace(p).follow(events) for p in partitions), Counter[str]())
-
-
-def main(argv: list[str], play: Callable[[int], Iterable[Event]]) -> int:
-    steps: Counter[str] = Counter()
-    most = int(argv[0]) if argv else 100
-    for seed in range(most):
-        try:
-            steps += follow(play(seed))
-        except OffTrack as off:
-            print(f"seed {seed}: {off}")
-            return 1
-    for name, count in sorted(steps.items()):
-        print(f"{count:8} {name}")
-    print(f"{most} histories; steps of the model that none of them took: {sorted(set(STEPS) - steps.keys()) or 'none'}")
-    return 0
-
-
-if __name__ == "__main__":
-    from tests.histories.random_histories import play_history
-
-    raise SystemExit(main(sys.argv[1:], lambda seed: play_history(seed)[0]))
