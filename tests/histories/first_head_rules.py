@@ -36,9 +36,15 @@ class FirstHeadRules(Rule):
             where = head.topic_id, p
             least, most = self.began[head.run].get(where, 0), self.ledger.log_start.get(where, 0)
             always = all(p in shown for shown in self.shown[head.run])
-            if at in stood or (not always and least <= at <= most):
+            if at in stood or (not always and (least <= at <= most or at == self._begins_anew(head, p))):
                 continue
             where_to = f"the group stood at {sorted(stood)}, the log begins at {most}"
             what = f"the first head begins at {at} on partition {p}: {where_to}"
             passed = [(*where, o) for o in range(most, at)]
             self.case.say(Kind.UNEXPLAINED_GAP if passed and not stood else Kind.STALE_WRITER, what, at=passed)
+
+    def _begins_anew(self, head: Committed, partition: int) -> int | None:
+        """Where the topic was made anew as it looked: offsets are asked for by the name. The head is of the one that is
+        gone, and whoever plans next says so."""
+        now = self.ledger.topic_id
+        return self.ledger.log_start.get((now, partition), 0) if now != head.topic_id else None

@@ -31,6 +31,14 @@ def test_the_very_first_head_begins_where_the_log_does() -> None:
     assert begins(4, taken) == {Kind.UNEXPLAINED_GAP}
 
 
+def test_so_it_does_where_the_topic_was_made_anew_as_it_looked() -> None:
+    """Asked by its name; the head is of the one that is gone."""
+    taken, anew = Retained(T, 0, 3), TopicMade("topic-2")
+    assert begins(0, taken, between=(anew,)) == begins(3, taken, between=(anew,)) == set()
+    assert begins(1, taken, between=(anew,)) == {Kind.STALE_WRITER}
+    assert begins(2, taken, between=(anew, Retained("topic-2", 0, 2))) == set()
+
+
 def test_the_very_first_head_begins_where_the_group_stands() -> None:
     stands = Reset(T, 0, 5)
     assert begins(5, stands) == begins(5, between=(stands, *LOOKS)) == begins(0, between=(stands, *LOOKS)) == set()
