@@ -30,9 +30,10 @@ from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.stream import backfill_dag_id, ingest_dag_id
 from wavestitch.local.airflow_settings import RUNS_LOOKED_AT
 from wavestitch.local.airflow_stack import Airflow, start_airflow, stop_airflow
+from wavestitch.local.folders import CACHE
 from wavestitch.local.process import wait_until
 from wavestitch.local.spark_server import start_spark_server, stop_spark_server
-from wavestitch.local.stack import CACHE, write_config
+from wavestitch.local.stack import write_config
 from wavestitch.producers.recording import make_recording
 from wavestitch.settings import load_settings
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from benchmarks.children import Child
 from benchmarks.test_bed import Say
+from wavestitch.local.folders import CACHE
 from wavestitch.local.jars import PARALLEL_CONSUMER, cached_jars
-from wavestitch.local.stack import CACHE
 
 SOURCE = Path(__file__).with_name("contenders") / "ParallelToDisk.java"
 

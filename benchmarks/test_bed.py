@@ -26,9 +26,10 @@ from spark_apps.start_archive import archived_start
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.quantities import Partition
 from wavestitch.local.broker import start_broker, stop_broker
+from wavestitch.local.folders import CACHE
 from wavestitch.local.jars import KAFKA, cached_jars
 from wavestitch.local.java import find_java
-from wavestitch.local.stack import CACHE, write_config
+from wavestitch.local.stack import write_config
 from wavestitch.producers.chunking import ChunkRecord, cut_recording
 from wavestitch.producers.partitioning import Strategy
 from wavestitch.producers.recording import make_recording

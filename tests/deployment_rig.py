@@ -21,8 +21,8 @@ from wavestitch.batch.plan import PlanRequest
 from wavestitch.batch.results import Planned
 from wavestitch.batch.run import RunOptions, Silent, done_to_json, run_batch
 from wavestitch.batch.steps import step_plan
+from wavestitch.local.folders import CACHE
 from wavestitch.local.spark_server import SparkServer
-from wavestitch.local.stack import CACHE
 from wavestitch.producers.chunking import ChunkRecord
 from wavestitch.producers.partitioning import Strategy
 from wavestitch.producers.sender import send_chunks

@@ -111,8 +111,9 @@ def up() -> None:
     """Start the embedded stack (Kafka, Spark, Airflow) and print its URLs and the login."""
     from spark_apps.server import ConnectServer  # noqa: PLC0415
     from spark_apps.start_archive import archived_start  # noqa: PLC0415
+    from wavestitch.local.folders import CACHE  # noqa: PLC0415
     from wavestitch.local.java import find_java  # noqa: PLC0415
-    from wavestitch.local.stack import CACHE, start_stack  # noqa: PLC0415 - loads what starts Kafka and Airflow
+    from wavestitch.local.stack import start_stack  # noqa: PLC0415 - loads what starts Kafka and Airflow
 
     java_home = find_java(CACHE)
     conf = archived_start(cache=CACHE, java_home=java_home, say=_say)

@@ -26,8 +26,8 @@ from benchmarks.parallel_consumer import start_parallel_consumer
 from benchmarks.reading import landing_jobs, raw_jobs
 from benchmarks.test_bed import Say, TestBed, Topic, check_samples
 from benchmarks.whole_runs import steps_of, whole_run
+from wavestitch.local.folders import CACHE
 from wavestitch.local.jars import CONNECT_ICEBERG, SPARK_KAFKA, cached_jars
-from wavestitch.local.stack import CACHE
 
 LAYOUTS: dict[str, Json] = {
     "sticky": {"layout": "sticky"},

@@ -24,7 +24,9 @@ def test_the_demo_holds_every_promise(java_home: object, kafka_jars: object) -> 
         timeout=900,
         check=False,
     )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    said = ROOT / ".wavestitch" / "demo" / "airflow" / "airflow.log"
+    log = said.read_text(errors="replace") if said.exists() else ""
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:] + log[-8000:]
     report = json.loads(REPORT.read_text())
     assert report["ok"]
     assert report["samples_differing"] == 0

@@ -17,8 +17,9 @@ from wavestitch import terminal
 from wavestitch.batch.deployment import Deployment
 from wavestitch.contracts.errors import WavestitchError
 from wavestitch.demo.telling import Stage, tell
+from wavestitch.local.folders import CACHE, ROOT, STATE
 from wavestitch.local.java import find_java
-from wavestitch.local.stack import CACHE, ROOT, STATE, Stack, start_stack, stop_stack
+from wavestitch.local.stack import Stack, start_stack, stop_stack
 from wavestitch.settings import load_settings
 
 FOLDER = STATE / "demo"

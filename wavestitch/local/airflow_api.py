@@ -54,10 +54,11 @@ class AirflowApi:
         self._client = client
 
     @classmethod
-    def login(cls, *, url: str, user: str, password: str) -> AirflowApi:
-        """Raises `BadInput` for wrong credentials, `Transient` if nobody answers there."""
+    def login(cls, *, url: str, user: str, password: str, seconds: float = 30) -> AirflowApi:
+        """`seconds`: so long an answer is waited for, here and later. Raises `BadInput` for wrong credentials,
+        `Transient` if nobody answers there."""
         # trust_env: a proxy in the environment cannot reach this machine's own addresses.
-        client = httpx.Client(base_url=url, timeout=30, trust_env=False, verify=trusted())
+        client = httpx.Client(base_url=url, timeout=seconds, trust_env=False, verify=trusted())
         api = cls(client)
         try:
             answer = api.request("POST", "/auth/token", json={"username": user, "password": password})
@@ -84,7 +85,10 @@ class AirflowApi:
         try:
             response = self._client.request(method, path, json=json, params=params)
         except httpx.TransportError as error:
-            raise Transient(f"{where}: no answer ({type(error).__name__}: {error}); is Airflow running?") from error
+            done = "" if method == "GET" else " (what it was asked may be done: look before it is asked again)"
+            raise Transient(
+                f"{where}: no answer ({type(error).__name__}: {error}); is Airflow running?{done}"
+            ) from error
         if response.status_code >= 500:
             raise Transient(f"{where}: Airflow failed with {response.status_code}: {_detail(response)}")
         if response.status_code >= 400:

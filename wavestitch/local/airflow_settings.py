@@ -16,7 +16,8 @@ USERS = ("admin", "op", "user", "viewer")
 
 RUNS_LOOKED_AT = 500
 """More than are under way at once: of each stream an ingest, and what was asked for."""
-_LOCK_SECONDS = 120
+LOCK_SECONDS = 120
+"""So long may each of Airflow's processes wait for another one to be done with its file."""
 # Ours, or nobody's: what a person's shell says about another Airflow must not reach this one.
 _FOREIGN_PREFIX = "AIRFLOW_"
 # Where the first is set, every command of Airflow's takes two seconds longer. The others would change what is imported.
@@ -53,7 +54,7 @@ def airflow_environment(
         "AIRFLOW_HOME": str(folders.home),
         # All of Airflow's processes write to one SQLite file. On a busy machine one of them waits longer than the five
         # seconds that are allowed by default, and the scheduler dies of it: whatever was queued stays so for ever.
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folders.home / 'airflow.db'}?timeout={_LOCK_SECONDS}",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folders.home / 'airflow.db'}?timeout={LOCK_SECONDS}",
         "AIRFLOW__CORE__DAGS_FOLDER": str(folders.dags),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(folders.plugins),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",

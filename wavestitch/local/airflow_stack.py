@@ -26,7 +26,7 @@ import httpx
 from wavestitch.contracts.errors import BadInput, Terminal, Transient
 from wavestitch.folder_lock import folder_lock
 from wavestitch.local.airflow_api import AirflowApi, trusted
-from wavestitch.local.airflow_settings import USERS, AirflowFolders, airflow_environment
+from wavestitch.local.airflow_settings import LOCK_SECONDS, USERS, AirflowFolders, airflow_environment
 from wavestitch.local.loopback_port import LOOPBACK, free_ports, is_free
 from wavestitch.local.process import Daemon, listens, running_daemon, start_daemon, stop_daemon, write_whole
 
@@ -36,6 +36,7 @@ STOP_SECONDS = 10.0
 """Its parts need four on an idle machine. The scheduler stays for the tasks at work, which ask for a minute an API that
 is gone: what they do can be killed at any time, and no one hears any more how it ended."""
 _POLL_SECONDS = 0.3
+_ANSWER_SECONDS = 30.0  # beside the time for which Airflow itself may wait for its file
 
 # Airflow's servers for logs listen on all addresses of the machine, and no setting says otherwise. Here every part sees
 # the same log folder, so nobody needs them.
@@ -85,7 +86,9 @@ class Airflow:
                 f"this Airflow (process {self.pid}) does not listen on {self.url}, and no password was sent there: "
                 "another process may have taken its port; stop it and start it again"
             )
-        return AirflowApi.login(url=self.url, user=user or self.user, password=self.password(user))
+        return AirflowApi.login(
+            url=self.url, user=user or self.user, password=self.password(user), seconds=LOCK_SECONDS + _ANSWER_SECONDS
+        )
 
 
 def start_airflow(

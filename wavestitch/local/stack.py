@@ -16,6 +16,7 @@ from wavestitch.contracts.errors import Refused
 from wavestitch.kafka.client_settings import KafkaSettings
 from wavestitch.local.airflow_stack import STOP_SECONDS, Airflow, start_airflow, stop_airflow
 from wavestitch.local.broker import Broker, start_broker, stop_broker
+from wavestitch.local.folders import CACHE, ROOT, STATE
 from wavestitch.local.jars import KAFKA, cached_jars
 from wavestitch.local.java import find_java
 from wavestitch.local.spark_server import Program, SparkServer, start_spark_server, stop_spark_server
@@ -27,14 +28,6 @@ from wavestitch.stream_files import MOST_STREAMS, find_streams
 Say = Callable[[str], None]
 
 
-def state_folder(root: Path, *, started_in: Path) -> Path:
-    """In a checkout beside it; of an installed package, whose folder is Python's own, where it is started."""
-    return (root if (root / "pyproject.toml").exists() else started_in) / ".wavestitch"
-
-
-ROOT = Path(__file__).resolve().parents[2]
-STATE = state_folder(ROOT, started_in=Path.cwd())
-CACHE = STATE / "cache"
 CONFIG = "wavestitch.toml"
 KEEP_RUNS = "14 d"
 SLOTS_OF_A_SPARK_THAT_IS_THERE = 4

@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -15,8 +16,10 @@ from pathlib import Path
 import pytest
 
 from wavestitch.contracts.errors import Transient
+from wavestitch.local.airflow_api import AirflowApi
+from wavestitch.local.airflow_settings import LOCK_SECONDS
 from wavestitch.local.airflow_stack import Airflow, _choose_port
-from wavestitch.local.loopback_port import free_ports
+from wavestitch.local.loopback_port import LOOPBACK, free_ports
 from wavestitch.local.process import listens, start_daemon, stop_daemon, wait_until
 
 QUIET = "import time; time.sleep(600)"
@@ -71,6 +74,20 @@ def test_whoever_took_our_airflow_s_port_is_sent_no_password(tmp_path: Path) -> 
         with pytest.raises(Transient, match="no password was sent"):
             airflow.login()
     assert heard == []
+
+
+def test_an_answer_is_waited_for_longer_than_airflow_may_wait_for_its_file(tmp_path: Path) -> None:
+    (tmp_path / "passwords.json").write_text(json.dumps({"admin": "hunter2"}))
+    with stranger([]) as port:
+        ours = Airflow(f"http://{LOOPBACK}:{port}", os.getsid(0), "admin", tmp_path / "passwords.json")
+        with ours.login() as api:
+            assert api._client.timeout.read is not None
+            assert api._client.timeout.read > LOCK_SECONDS
+
+
+def test_what_was_not_answered_in_time_may_be_done(tmp_path: Path) -> None:
+    with socket.create_server((LOOPBACK, 0)) as silent, pytest.raises(Transient, match="may be done: look before"):
+        AirflowApi.login(url=f"http://{LOOPBACK}:{silent.getsockname()[1]}", user="a", password="b", seconds=0.2)
 
 
 def test_a_port_is_ours_where_any_process_of_the_session_has_it(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wavestitch.local.stack import ROOT, state_folder
+from wavestitch.local.folders import ROOT, state_folder
 
 
 def test_nothing_is_kept_in_the_folder_that_python_installs_packages_in(tmp_path: Path) -> None:
