@@ -71,7 +71,7 @@ def an_index_of_ids_is_believed_whatever_became_of_it(patch: Patch) -> None:
     patch.setattr(IdStore, "_bodies", wrong)
 
 
-@shows(Kind.DUPLICATE, since=79)
+@shows(Kind.DUPLICATE, since=86)
 def an_index_of_ids_answers_for_files_that_it_has_never_seen(patch: Patch) -> None:
     real = IdStore.known_parts
 
@@ -98,7 +98,7 @@ def a_waveform_is_whole_without_its_last_chunk(patch: Patch) -> None:
         patch.setattr(module, "assemble_waveform", wrong)
 
 
-@shows(Kind.INVENTED)
+@shows(Kind.INVENTED, since=5)
 def aborted_records_are_read(patch: Patch) -> None:
     real = range_scan.open_consumer
 
@@ -108,7 +108,7 @@ def aborted_records_are_read(patch: Patch) -> None:
     patch.setattr(range_scan, "open_consumer", wrong)
 
 
-@shows(Kind.INVENTED)
+@shows(Kind.INVENTED, since=7)
 def what_the_gate_refuses_is_published(patch: Patch) -> None:
     real = decision.decide
 
@@ -118,7 +118,7 @@ def what_the_gate_refuses_is_published(patch: Patch) -> None:
     patch.setattr(publish, "decide", wrong)
 
 
-@shows(Kind.ORDER, since=5)
+@shows(Kind.ORDER, since=18)
 def chunks_are_stitched_in_the_order_of_their_offsets(patch: Patch) -> None:
     """And nobody compares the row with the decision, or the producer's digest, which would find it out."""
     real = assembly.assemble_waveform
@@ -159,7 +159,7 @@ def nothing_seals_the_count(patch: Patch) -> None:
     patch.setattr(fake_batch, "parse_chunk", wrong)
 
 
-@shows(Kind.LOST, since=87)
+@shows(Kind.LOST, since=160)
 def the_record_time_of_any_repeat_counts(patch: Patch) -> None:
     """Whoever sends a chunk again at another time makes its waveform implausible."""
     real = assembly._judge

@@ -27,7 +27,7 @@ def an_open_transaction_is_waited_for(patch: Patch) -> None:
     patch.setattr(StopRule, "judge", lambda self, *, position, now: judge(self, position=position, now=0))
 
 
-@shows(Kind.UNBOUNDED_END, since=45)
+@shows(Kind.UNBOUNDED_END, since=50)
 def a_lost_race_is_run_again_for_ever_without_looking(patch: Patch) -> None:
     real = publish.load_for_batch
     seen: dict[tuple[int, str], Any] = {}
@@ -43,7 +43,7 @@ def a_lost_race_is_run_again_for_ever_without_looking(patch: Patch) -> None:
         patch.setattr(module, "check_fence", lambda *_, **__: None)
 
 
-@shows(Kind.UNBOUNDED_END)
+@shows(Kind.UNBOUNDED_END, since=7)
 def a_lost_race_is_an_error_of_its_own(patch: Patch) -> None:
     class Nobody(Exception):
         pass
@@ -51,7 +51,7 @@ def a_lost_race_is_an_error_of_its_own(patch: Patch) -> None:
     patch.setattr(publish, "CommitConflict", Nobody)
 
 
-@shows(Kind.LOST, since=55)
+@shows(Kind.LOST, since=59)
 def what_a_reader_saw_that_stopped_at_its_budget_teaches_nobody(patch: Patch) -> None:
     """So that the stream stands where the estimate was off."""
     patch.setattr(FakeEdges, "reader_stops", lambda _: [])

@@ -30,7 +30,7 @@ def what_comes_too_late_is_discarded_by_nobody(patch: Patch) -> None:
     patch.setattr(PendingDecision, "_keep_open", wrong)
 
 
-@shows(Kind.INVENTED)
+@shows(Kind.INVENTED, since=10)
 def what_is_repeated_is_a_conflict(patch: Patch) -> None:
     """Of whole waveforms, some."""
     real = PendingDecision._assembled
@@ -91,7 +91,7 @@ def what_was_cut_off_is_named_by_no_backfill(patch: Patch) -> None:
     patch.setattr(located, "known_starts", wrong)
 
 
-@shows(Kind.UNEXPLAINED_GAP, act="taken_before_it_is_read_across_the_cuts")
+@shows(Kind.UNEXPLAINED_GAP, since=4, act="taken_before_it_is_read_across_the_cuts")
 def what_retention_takes_before_it_is_read_across_the_cuts_is_not_named(patch: Patch) -> None:
     real = links.still_there
     patch.setattr(links, "still_there", lambda *a: (real(*a)[0], []))

@@ -31,7 +31,7 @@ from wavestitch.contracts.position import Position
 from wavestitch.maintain import doubts
 
 
-@shows(Kind.COMMIT_AHEAD)
+@shows(Kind.COMMIT_AHEAD, since=19)
 def the_group_is_put_one_too_far(patch: Patch) -> None:
     real = commit_offsets.project
 
@@ -42,7 +42,7 @@ def the_group_is_put_one_too_far(patch: Patch) -> None:
     patch.setattr(commit_offsets, "project", wrong)
 
 
-@shows(Kind.COMMIT_AHEAD, since=128)
+@shows(Kind.COMMIT_AHEAD, since=148)
 def a_topic_that_was_made_anew_gets_the_offsets_of_the_old_one(patch: Patch) -> None:
     real = commit_offsets.project
 
@@ -72,7 +72,7 @@ def the_group_moves_before_the_commit(patch: Patch) -> None:
     patch.setattr(survey, "reconcile_head", wrong)
 
 
-@shows(Kind.STALE_WRITER, since=5)
+@shows(Kind.STALE_WRITER, since=26)
 def the_fence_forgets_generations(patch: Patch) -> None:
     real = protocol.check_fence
     for module in (publish, reassemble):
@@ -87,7 +87,7 @@ def the_fence_lets_everybody_through(patch: Patch) -> None:
         patch.setattr(module, "check_fence", lambda *_, **__: None)
 
 
-@shows(Kind.STALE_WRITER)
+@shows(Kind.STALE_WRITER, since=7)
 def a_commit_that_lost_is_put_on_top_of_what_won(patch: Patch) -> None:
     """What a library does whose retries a table's property allows."""
     real = FakeTables.commit
@@ -109,7 +109,7 @@ def a_lost_commit_is_tried_again_because_a_property_says_so(patch: Patch) -> Non
     patch.setattr(FakeTables, "commit", wrong)
 
 
-@shows(Kind.LOST, since=150)
+@shows(Kind.LOST, since=191)
 def a_conflict_with_oneself_is_believed_and_cleaned_up_after(patch: Patch) -> None:
     """What a library does that deletes what it wrote on every 409, the answer to a request that was sent twice too."""
 
@@ -120,7 +120,7 @@ def a_conflict_with_oneself_is_believed_and_cleaned_up_after(patch: Patch) -> No
     patch.setattr(FakeTables, "_looked_up", wrong)
 
 
-@shows(Kind.STALE_WRITER)
+@shows(Kind.STALE_WRITER, since=5)
 def finished_plans_are_forgotten(patch: Patch) -> None:
     for module in (publish, steps):
         patch.setattr(module, "find_committed", lambda *_: None)
@@ -158,7 +158,7 @@ def a_foreign_tag_is_overwritten(patch: Patch) -> None:
     patch.setattr(commit_offsets, "may_project", lambda *_, **__: True)
 
 
-@shows(Kind.STALE_WRITER, since=18)
+@shows(Kind.STALE_WRITER, since=31)
 def a_head_is_written_over_a_reset_that_came_after_it(patch: Patch) -> None:
     patch.setattr(commit_offsets, "left_alone", lambda *_, **__: set())
 
@@ -206,7 +206,7 @@ def a_lost_catalog_passes_for_a_new_stream(patch: Patch) -> None:
     patch.setattr(reconciled_head, "find_disagreement", wrong)
 
 
-@shows(Kind.STALE_WRITER)
+@shows(Kind.STALE_WRITER, since=8)
 def a_tag_that_is_newer_than_the_head_passes_for_an_older_one(patch: Patch) -> None:
     real = disagreement._doubt
 
@@ -228,7 +228,7 @@ def a_copy_of_the_table_that_goes_on_is_not_seen(patch: Patch) -> None:
     patch.setattr(disagreement, "_doubt", wrong)
 
 
-@shows(Kind.UNEXPLAINED_GAP)
+@shows(Kind.UNEXPLAINED_GAP, since=16)
 def a_head_is_rebuilt_at_the_end_of_the_log(patch: Patch) -> None:
     patch.setattr(rebuilt_head, "_position", lambda sight, p, *_: Position(sight.ends[p].stable_end))
 
@@ -236,7 +236,7 @@ def a_head_is_rebuilt_at_the_end_of_the_log(patch: Patch) -> None:
 # the history, of which somebody deletes rows
 
 
-@shows(Kind.STALE_WRITER, since=90)
+@shows(Kind.STALE_WRITER, since=96)
 def only_the_history_knows_what_is_finished(patch: Patch) -> None:
     real = history.find_committed
 

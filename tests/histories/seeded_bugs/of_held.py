@@ -48,7 +48,7 @@ def of_a_waveform_that_was_sent_under_two_counts_one_chunk_of_the_second_is_held
     patch.setattr(assembly.Said, "learn", wrong)
 
 
-@shows(Kind.LOST)
+@shows(Kind.LOST, since=5)
 def what_is_held_counts_as_long_as_the_history_has_its_row(patch: Patch) -> None:
     real = stream_state._load
 
@@ -142,7 +142,7 @@ def who_accepts_a_waveform_accepts_that_its_end_is_missing(patch: Patch) -> None
         patch.setattr(module, "assemble_waveform", wrong)
 
 
-@shows(Kind.LOST, act="whole_when_it_is_restored_too_late")
+@shows(Kind.LOST, since=4, act="whole_when_it_is_restored_too_late")
 def what_may_wait_no_longer_is_redriven_by_nobody(patch: Patch) -> None:
     """Though it is whole: it became so while it was discarded."""
     real = held_decision.why_not
@@ -172,7 +172,7 @@ def a_look_loads_whatever_was_ever_held(patch: Patch) -> None:
     patch.setattr(stream_state, "_load", wrong)
 
 
-@shows(Kind.LOST)
+@shows(Kind.LOST, since=4)
 def what_finds_no_room_is_dropped(patch: Patch) -> None:
     real = publish._held_rows
 
@@ -183,7 +183,7 @@ def what_finds_no_room_is_dropped(patch: Patch) -> None:
     patch.setattr(publish, "_held_rows", wrong)
 
 
-@shows(Kind.LOST)
+@shows(Kind.LOST, since=7)
 def junk_that_finds_no_room_is_not_even_named(patch: Patch) -> None:
     real = publish._held_rows
 

@@ -25,7 +25,7 @@ from wavestitch.contracts.offset_range import joined
 from wavestitch.contracts.quantities import Generation
 
 
-@shows(Kind.LOST, since=100)
+@shows(Kind.LOST, since=104)
 def what_lies_across_the_cuts_of_a_backfill_is_left(patch: Patch) -> None:
     real = backfill.step_plan_seams
 
@@ -50,13 +50,13 @@ def what_a_batch_of_a_backfill_left_is_kept_after_its_commit(patch: Patch) -> No
     patch.setattr(steps, "publish_batch", wrong)
 
 
-@shows(Kind.ALTERED, since=95)
+@shows(Kind.ALTERED, since=104)
 def a_batch_of_a_backfill_knows_nothing_of_what_those_before_it_have_read(patch: Patch) -> None:
     """So that the cut decides between copies that contradict each other."""
     patch.setattr(steps, "known_elsewhere", lambda *_: {})
 
 
-@shows(Kind.STALE_WRITER, act="another_catalog_beside")
+@shows(Kind.STALE_WRITER, since=9, act="another_catalog_beside")
 def nobody_asks_whose_the_catalog_is_where_no_position_moves(patch: Patch) -> None:
     for module in (steps, held_decision):
         patch.setattr(module, "look_at_group", lambda *_, **__: None)
@@ -91,7 +91,7 @@ def what_the_history_has_of_a_table_that_was_there_before_counts(patch: Patch) -
     patch.setattr(reconciled_head, "first_version", lambda _: (1, Generation(1)))
 
 
-@shows(Kind.LOST, act="a_backfill_is_planned_by_a_broker_that_lags")
+@shows(Kind.LOST, since=6, act="a_backfill_is_planned_by_a_broker_that_lags")
 def a_partition_of_the_head_that_a_broker_does_not_show_yet_is_left_out(patch: Patch) -> None:
     """So that a backfill ends well without it."""
     patch.setattr(reconciled_head, "refuse_unseen", lambda *_: None)
@@ -114,7 +114,7 @@ def what_was_noted_behind_the_end_of_a_log_that_was_put_back_is_believed(patch: 
     patch.setattr(located, "find_cuts_since", wrong)
 
 
-@shows(Kind.UNEXPLAINED_GAP, since=8, swarm=True)
+@shows(Kind.UNEXPLAINED_GAP, since=41, swarm=True)
 def what_is_gone_and_was_read_by_nobody_is_not_named_by_a_backfill(patch: Patch) -> None:
     patch.setattr(start_index.Known, "lost", lambda *_: [])
 
@@ -139,7 +139,7 @@ def what_was_noted_behind_where_a_position_is_on_another_log_is_believed_of_what
     patch.setattr(located, "known_starts", wrong)
 
 
-@shows(Kind.UNEXPLAINED_GAP, act="read_ahead_cut_off_and_taken")
+@shows(Kind.UNEXPLAINED_GAP, since=4, act="read_ahead_cut_off_and_taken")
 def what_was_noted_of_what_retention_has_passed_is_believed_in_whichever_epoch(patch: Patch) -> None:
     """As far as a leader tells."""
     asked, known = located.find_cuts_since, located.known_starts
@@ -161,7 +161,7 @@ def what_came_in_place_of_what_was_planned_is_noted_as_of_then(patch: Patch) -> 
     patch.setattr(publish, "describe_batch", lambda *args, **more: real(*args, **{**more, "written": {}}))
 
 
-@shows(Kind.UNEXPLAINED_GAP, act="left_cut_off_and_taken")
+@shows(Kind.UNEXPLAINED_GAP, since=7, act="left_cut_off_and_taken")
 def whoever_holds_what_was_written_anew_holds_what_had_lain_there(patch: Patch) -> None:
     """Where retention has taken both."""
     real = start_index.Known.lost
@@ -173,7 +173,7 @@ def what_was_read_before_something_was_accepted_as_missing_counts_as_held(patch:
     patch.setattr(start_index, "ACCEPTED_MISSING", "nobody ever accepts this")
 
 
-@shows(Kind.UNEXPLAINED_GAP, act="cut_off_skipped_and_taken")
+@shows(Kind.UNEXPLAINED_GAP, since=7, act="cut_off_skipped_and_taken")
 def what_was_read_where_somebody_skipped_what_was_written_anew_counts_as_held(patch: Patch) -> None:
     real = start_index._Noted.known
 

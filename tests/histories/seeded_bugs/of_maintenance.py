@@ -44,7 +44,7 @@ def a_stage_of_maintenance_that_fails_ends_the_run(patch: Patch) -> None:
     patch.setattr(run, "_failure", wrong)
 
 
-@shows(Kind.UNBOUNDED_END, act="a_catalog_fails_at_an_ingest")
+@shows(Kind.UNBOUNDED_END, since=4, act="a_catalog_fails_at_an_ingest")
 def an_error_of_a_catalog_that_is_in_no_list_is_let_through(patch: Patch) -> None:
     real = reading.meaning_of
 

@@ -76,7 +76,7 @@ def a_batch_ends_one_offset_too_far(patch: Patch) -> None:
     patch.setattr(survey, "ends_after", wrong)
 
 
-@shows(Kind.UNEXPLAINED_GAP, since=20)
+@shows(Kind.UNEXPLAINED_GAP, since=27)
 def a_skip_needs_no_acceptance(patch: Patch) -> None:
     real = rewind.apply_rewind
     patch.setattr(rewind, "apply_rewind", lambda *a, **kw: real(*a, **{**kw, "accept_skip": True}))
@@ -93,7 +93,7 @@ def a_position_that_retention_overtook_moves_silently(patch: Patch) -> None:
     patch.setattr(plan, "find_backlog", wrong)
 
 
-@shows(Kind.UNEXPLAINED_GAP)
+@shows(Kind.UNEXPLAINED_GAP, since=6)
 def an_offset_that_is_gone_passes_for_a_marker(patch: Patch) -> None:
     real = holes._join
     patch.setattr(holes, "_join", lambda found: [(a, b, p or Proof.CONTROL) for a, b, p in real(found)])
@@ -177,21 +177,21 @@ def whoever_goes_back_to_the_logs_beginning_is_told_of_no_cut(patch: Patch) -> N
     patch.setattr(rewind, "_passed", wrong)
 
 
-@shows(Kind.UNEXPLAINED_GAP, since=105)
+@shows(Kind.UNEXPLAINED_GAP, since=111)
 def the_way_past_retention_goes_to_the_end_of_what_was_planned(patch: Patch) -> None:
     """Over what the log still has."""
     real = holes.past_retention
     patch.setattr(holes, "past_retention", lambda kind, stream, slice_, *_: real(kind, stream, slice_, slice_.end))
 
 
-@shows(Kind.UNEXPLAINED_GAP)
+@shows(Kind.UNEXPLAINED_GAP, since=12)
 def the_way_past_what_retention_overtook_goes_to_the_end(patch: Patch) -> None:
     real, accepting = backlog.named, backlog.accepting
     patch.setattr(backlog, "named", lambda of, where, **more: real(of, where.replace("earliest", "latest"), **more))
     patch.setattr(backlog, "accepting", lambda lost: accepting([r._replace(end=Offset(1 << 40)) for r in lost]))
 
 
-@shows(Kind.UNEXPLAINED_GAP)
+@shows(Kind.UNEXPLAINED_GAP, since=6)
 def the_way_past_a_bad_place_goes_to_the_end_of_what_was_planned(patch: Patch) -> None:
     """Over what lies behind it."""
     real = holes.past_bad_place

@@ -30,7 +30,7 @@ def a_gate_that_closed_once_opens_every_other(patch: Patch) -> None:
     patch.setattr(steps, "refuse_past_closed_gate", lambda edges, **more: real(edges, **{**more, "answered": True}))
 
 
-@shows(Kind.INVENTED, act="the_landing_is_lost_at_a_closed_gate")
+@shows(Kind.INVENTED, since=6, act="the_landing_is_lost_at_a_closed_gate")
 def a_closed_gate_stands_in_the_landing_alone(patch: Patch) -> None:
     real = closed_gate._at_gate
     patch.setattr(closed_gate, "_at_gate", lambda edges, _: real(edges, ()))
@@ -57,7 +57,7 @@ def a_closed_gate_parks_whatever_the_stream_says(patch: Patch) -> None:
     patch.setattr(carry, "step_validate", steps.of_a_plan("validating")(wrong))
 
 
-@shows(Kind.INVENTED)
+@shows(Kind.INVENTED, since=10)
 def what_the_gate_refuses_parks_all_the_others(patch: Patch) -> None:
     real = pending_decision._verdict
 
@@ -116,7 +116,7 @@ def what_was_discarded_of_a_waveform_blocks_the_rest(patch: Patch) -> None:
         patch.setattr(module, "blocked_by", wrong)
 
 
-@shows(Kind.INVENTED)
+@shows(Kind.INVENTED, since=4)
 def a_decision_asks_at_no_gate_once_it_is_planned(patch: Patch) -> None:
     real = steps.asks_the_gate
     patch.setattr(steps, "asks_the_gate", lambda plan: plan.kind is not PlanKind.HELD and real(plan))
@@ -136,7 +136,7 @@ def what_an_ingest_was_stopped_with_passes_by_anything_but_an_ingest(patch: Patc
     )
 
 
-@shows(Kind.INVENTED, since=57)
+@shows(Kind.INVENTED, since=128)
 def a_closed_gate_knows_offsets_and_no_waveforms(patch: Patch) -> None:
     """So that a second copy of what was stopped passes."""
     real, stopped_some, asking = steps.refuse_past_closed_gate, closed_gate._stopped_some, list[Any]()
@@ -155,7 +155,7 @@ def a_closed_gate_knows_offsets_and_no_waveforms(patch: Patch) -> None:
     patch.setattr(closed_gate, "_stopped_some", wrong)
 
 
-@shows(Kind.INVENTED)
+@shows(Kind.INVENTED, since=4)
 def the_gate_is_asked_before_staging_and_not_before_the_commit(patch: Patch) -> None:
     _asks_again(patch, but_for=Refused)
 
@@ -188,7 +188,7 @@ def undo_of_a_batch_goes_on_on_the_topic_that_is_there_by_then(patch: Patch) -> 
     patch.setattr(undo, "_refuse_other_topic", lambda *_: None)
 
 
-@shows(Kind.STALE_WRITER, act="published_while_its_undo_is_worked_out")
+@shows(Kind.STALE_WRITER, since=43, act="published_while_its_undo_is_worked_out")
 def undo_of_a_decision_leaves_out_what_was_published_while_it_was_worked_out(patch: Patch) -> None:
     patch.setattr(undo, "_refuse_less", lambda *_: None)
 
@@ -204,14 +204,14 @@ def undo_of_a_decision_does_not_look_again_whether_it_still_is_its_opposite(patc
     patch.setattr(undo, "_plan_opposite", wrong)
 
 
-@shows(Kind.STALE_WRITER, act="approved_after_more_came")
+@shows(Kind.STALE_WRITER, since=5, act="approved_after_more_came")
 def what_is_approved_of_is_about_ids(patch: Patch) -> None:
     """Whatever is held of them by then."""
     _approved_names_no_chunks(patch)
     patch.setattr(held_approval, "refuse_others", lambda *_: None)
 
 
-@shows(Kind.STALE_WRITER, act="approved_after_more_came")
+@shows(Kind.STALE_WRITER, since=5, act="approved_after_more_came")
 def what_came_is_asked_when_it_is_approved_of_and_not_when_it_is_committed(patch: Patch) -> None:
     _approved_names_no_chunks(patch)
 

@@ -110,7 +110,7 @@ def _is_not_shown(patch: Patch, what: Change) -> None:
     patch.setattr(promote, "changed", wrong)
 
 
-@shows(Kind.UNTRUE, act=ACT)
+@shows(Kind.UNTRUE, since=8, act=ACT)
 def what_a_promotion_would_publish_is_shown_to_nobody(patch: Patch) -> None:
     _is_not_shown(patch, Change.NEWLY_PUBLISHED)
 
@@ -120,7 +120,7 @@ def what_a_promotion_would_take_out_is_shown_to_nobody(patch: Patch) -> None:
     _is_not_shown(patch, Change.NEWLY_FAILING)
 
 
-@shows(Kind.UNTRUE, act=ACT)
+@shows(Kind.UNTRUE, since=11, act=ACT)
 def a_promotion_passes_over_what_nothing_is_wrong_with(patch: Patch) -> None:
     """By the name of a reason that it has not."""
     real = promote._why_not

@@ -39,7 +39,7 @@ def maintenance_puts_files_beside_those_that_they_stand_for(patch: Patch) -> Non
     patch.setattr(FakeTables, "drop_snapshots", wrong)
 
 
-@shows(Kind.INVENTED, since=100)
+@shows(Kind.INVENTED, since=105)
 def rows_are_there_before_their_head_is(patch: Patch) -> None:
     """And go with it, where it is not committed."""
     commit, snapshot = FakeTables.commit, FakeTables._snapshot

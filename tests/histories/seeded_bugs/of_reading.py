@@ -35,7 +35,7 @@ def one_published_id_opens_every_file(patch: Patch) -> None:
     patch.setattr(IdIndex, "files_of", wrong)
 
 
-@shows(Kind.UNTRUE)
+@shows(Kind.UNTRUE, since=4)
 def more_markers_side_by_side_than_a_few_pass_for_lost_records(patch: Patch) -> None:
     real = holes._join
 
@@ -59,7 +59,7 @@ def a_leader_that_wrote_nothing_passes_for_a_cut(patch: Patch) -> None:
     patch.setattr(FakeLog, "diverged", wrong)
 
 
-@shows(Kind.UNTRUE)
+@shows(Kind.UNTRUE, since=5)
 def an_ingest_of_some_partitions_reads_all(patch: Patch) -> None:
     patch.setattr(PlanRequest, "wants", lambda *_: True)
 

@@ -20,7 +20,7 @@ def of_a_row_the_chunks_are_compared_and_not_the_samples(patch: Patch) -> None:
     patch.setattr(RowFace, "unlike", lambda self, other: [c for c in real(self, other) if c != "samples"])
 
 
-@shows(Kind.UNTRUE)
+@shows(Kind.UNTRUE, since=7)
 def of_a_row_that_is_there_twice_one_is_compared(patch: Patch) -> None:
     real = verification._with_row
     patch.setattr(verification, "_with_row", lambda i, log, rows, *rest: real(i, log, rows[:1], *rest))
@@ -32,7 +32,7 @@ def what_is_held_is_looked_at_by_nobody_who_verifies(patch: Patch) -> None:
     patch.setattr(verification, "_without_row", lambda i, log, _, *rest: real(i, log, None, *rest))
 
 
-@shows(Kind.UNTRUE, since=20)
+@shows(Kind.UNTRUE, since=30)
 def what_retention_took_is_told_as_something_else(patch: Patch) -> None:
     patch.setattr(LogExtent, "is_gone", lambda *_: False)
 
@@ -48,7 +48,7 @@ def what_is_nowhere_is_told_as_skipped(patch: Patch) -> None:
     patch.setattr(verification, "_without_row", wrong)
 
 
-@shows(Kind.UNTRUE, since=480)
+@shows(Kind.UNTRUE, since=485)
 def a_row_that_lacks_a_chunk_is_told_as_refused_today(patch: Patch) -> None:
     """As if its definition had been changed on purpose. Nobody looks whether it agrees with itself."""
     real, whole = verification._with_row_only, verification._with_row
