@@ -3,16 +3,23 @@ front of it had been written, and the group in which it was read."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from tests.builders.records import cut, metadata
 from tests.domain.test_brokers_put_back import P0, by_its_way_out, published, read_beyond_the_backup
-from tests.domain.test_cut_log import ingest, produce, rewind
-from tests.fakes.batch import Bench
+from tests.domain.test_cut_log import CLOCK_MS, STREAM, ingest, produce, rewind
+from tests.fakes.batch import Bench, run_batch
 from tests.fakes.fake_log import FakeLog
-from wavestitch.batch.rewind import Target
-from wavestitch.contracts.quantities import Offset
+from wavestitch.batch.plan import NothingToDo, PlanRequest
+from wavestitch.batch.results import BatchDone
+from wavestitch.batch.rewind import Target, plan_rewind
+from wavestitch.contracts.quantities import Offset, Partition
+
+P1 = Partition(1)
+DAY_MS = 24 * 3600 * 1000
 
 
 def read_in_a_later_epoch() -> Bench:
@@ -107,3 +114,105 @@ def test_and_asks_by_the_groups_epoch_where_the_log_has_not_come_to_that(elected
     rewind(bench, Target("rebuilt"))
     by_its_way_out(bench)
     assert published(bench) == set("abcdvwxyz")
+
+
+def nothing_is_read(bench: Bench) -> None:
+    """An ingest of which nothing comes but what had waited too long."""
+    assert isinstance(run_batch(bench, STREAM, PlanRequest(), clock_ms=CLOCK_MS + 400 * DAY_MS), BatchDone)
+
+
+def another_partition_is_rewound(bench: Bench) -> None:
+    rewind(bench, Target(offsets={P1: Offset(1)}))
+    ingest(bench)
+
+
+def another_partition_is_reset(bench: Bench) -> None:
+    bench.log.reset_group(P1, Offset(1))
+    ingest(bench)
+    ingest(bench)  # the row of the head that took it over
+
+
+@pytest.mark.parametrize("since", [nothing_is_read, another_partition_is_rewound, another_partition_is_reset])
+def test_and_does_not_forget_it_where_nothing_has_moved_there_since(since: Callable[[Bench], None]) -> None:
+    """The brokers are put back into the epoch in which the stream stood there last, and go on in it."""
+    bench = Bench(FakeLog(partitions=2))
+    produce(bench, "a")
+    bench.log.append(P0, CLOCK_MS, *cut("half", [b"1111", b"2222"], meta=metadata(CLOCK_MS))[0])
+    produce(bench, "c")
+    produce(bench, "m", P1)
+    ingest(bench)
+    bench.log.restart(P0)
+    produce(bench, "n", P1)
+    ingest(bench)
+    since(bench)
+    bench.tables.expire_head()
+    bench.log.put_back(P0, Offset(2), 1, elected=False)
+    produce(bench, "vw")
+    rewind(bench, Target("rebuilt"))
+    by_its_way_out(bench)
+    assert published(bench) == set("acmnvw")
+
+
+@pytest.mark.parametrize("retained", [False, True])
+def test_a_cut_behind_which_all_was_read_is_not_found_again_by_a_head_of_before_it(*, retained: bool) -> None:
+    bench = Bench(FakeLog())
+    produce(bench, "abc")
+    ingest(bench)
+    before = bench.tables.head()
+    bench.log.truncate(P0, Offset(2))
+    produce(bench, "v")
+    by_its_way_out(bench)
+    bench.tables.expire_head(left=before)
+    if retained:
+        bench.log.retain_from(P0, Offset(2))
+    rewind(bench, Target("rebuilt"))
+    assert isinstance(ingest(bench), NothingToDo)
+    assert published(bench) == set("abcv")
+
+
+def test_what_a_head_that_is_left_gave_up_and_was_read_since_is_not_given_up_again() -> None:
+    bench = Bench(FakeLog())
+    produce(bench, "abcde")
+    ingest(bench, PlanRequest(until={P0: Offset(1)}))
+    rewind(bench, Target("latest"))
+    before = bench.tables.head()
+    rewind(bench, Target(offsets={P0: Offset(1)}))
+    ingest(bench)
+    bench.tables.expire_head(left=before)
+    rewind(bench, Target("rebuilt"))
+    head = bench.tables.head()
+    assert head is not None
+    assert head.skipped == ()
+    assert published(bench) == set("abcde")
+
+
+def test_the_tag_of_a_head_that_follows_one_which_was_rebuilt_is_believed() -> None:
+    """The snapshot of whoever expired it has a number, which is of no decision."""
+    bench = Bench(FakeLog())
+    for n, letter in enumerate("abc"):
+        produce(bench, letter)
+        ingest(bench)
+        assert isinstance(ingest(bench), NothingToDo)
+        bench.tables.expire_head()
+        bench.log.retain_from(P0, Offset(n))
+        rewind(bench, Target("rebuilt"))
+        assert isinstance(ingest(bench), NothingToDo)
+
+
+@pytest.mark.parametrize(
+    ("accident", "said"),
+    [
+        (lambda log: log.truncate(P0, Offset(2)), "the group's tag shows 3, beyond the log's end 2"),
+        (lambda log: log.retain_from(P0, Offset(4)), "the group's tag shows 3, where retention has been since"),
+    ],
+)
+def test_who_begins_at_the_logs_start_is_told_so(accident: Callable[[FakeLog], None], said: str) -> None:
+    bench = Bench(FakeLog())
+    produce(bench, "abc")
+    ingest(bench)
+    assert isinstance(ingest(bench), NothingToDo)
+    produce(bench, "de")
+    bench.tables.expire_head()
+    accident(bench.log)
+    found = plan_rewind(STREAM, Target("rebuilt"), log=bench.log, tables=bench.tables, who="x", why="y")
+    assert f"partition 0: the log's start; {said}" in found.remarks[1]

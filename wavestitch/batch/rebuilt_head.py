@@ -17,7 +17,7 @@ from wavestitch.batch.found_held import FoundHeld, Missing
 from wavestitch.batch.rewind_target import Sight
 from wavestitch.contracts.batch_row import BatchRow, rows_behind
 from wavestitch.contracts.errors import Refused
-from wavestitch.contracts.offset_range import OffsetRange
+from wavestitch.contracts.offset_range import OffsetRange, without
 from wavestitch.contracts.plain_text import ACCEPTED_MISSING
 from wavestitch.contracts.ports import Remains
 from wavestitch.contracts.position import Head, HeadKind, Position, Tag, is_believable, parse_tag
@@ -35,14 +35,15 @@ _STAYS = frozenset(
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
     """`skipped`: below the log's start, and perhaps never read. `missing`: of the tables, to be accepted by name.
-    `remarks`: a sentence each, for people. `left`: the newest head of the topic that is left in the metadata.
-    `written`: partitions whose position is of the leader epoch in which the record in front of it had been written."""
+    `remarks`: a sentence each, for people. `stood`: where the newest head of the topic that is left in the metadata
+    does, of the partitions whose log still is the one that it knows. `written`: partitions whose position is of the
+    leader epoch in which the record in front of it had been written."""
 
     head: Head
     skipped: tuple[OffsetRange, ...]
     missing: tuple[Missing, ...]
     remarks: tuple[str, ...]
-    left: Head | None
+    stood: Mapping[Partition, Position]
     written: frozenset[Partition]
 
 
@@ -66,6 +67,8 @@ def rebuild_head(
     # Where something is staged that a lost head may have named, what is held is not known: all is read again.
     newest = _newest_generation(remains, history)
     behind = rows_behind((newest, max((b.sequence for b in history), default=0)), history)
+    ingests = [b for b in behind if b.kind == HeadKind.INGEST and b.topic_id == sight.topic.topic_id]
+    since = [b for b in ingests if left is not None and b.sequence > left.sequence]
     known_to = _known_to(behind, newest)
     elsewhere = _of_other_topics(behind, sight.topic.topic_id)
     doubts = {
@@ -74,7 +77,7 @@ def rebuild_head(
         if (doubt := _doubted(tag, known_to, newest, elsewhere, settled=held.settled) or _denied(sight, p, tag, behind))
     }
     shown = {p: found.offset for p, found in sight.group.items() if p in tags.keys() - doubts and found is not None}
-    written = {p: epoch for p in shown if (epoch := _written(sight, p, tags[p], behind)) is not None}
+    written = {p: epoch for p in shown if (epoch := _written(sight, p, tags[p], ingests)) is not None}
     positions = {p: _position(sight, p, shown, left, written) for p in sight.topic.partitions}
     stands = {p: at.next_offset for p, at in positions.items()}
     # Beyond the log's end it was cut off, and nobody can say where.
@@ -95,13 +98,14 @@ def rebuild_head(
         kind=HeadKind.REBUILT,
         topic_id=sight.topic.topic_id,
         positions=positions,
-        skipped=(still_skipped(left.skipped, stands) if left is not None else ()) + skipped,
+        skipped=(_still_skipped(left, stands, since) if left is not None else ()) + skipped,
         watermark_ms=left.watermark_ms if left is not None else BEGINNING,
         note=with_missing(note, missing, held.left_out),
         held=held.mark,
     )
-    remarks = _remarks(sight, remains, tags, shown, doubts=doubts, left=left)
-    return Rebuilt(head, skipped, missing, remarks + held.remarks, left, frozenset(written))
+    remarks = _remarks(sight, remains, tags, stands, doubts=doubts, left=left)
+    stood = {p: at for p, at in left.positions.items() if not _is_replaced(p, at, since)} if left is not None else {}
+    return Rebuilt(head, skipped, missing, remarks + held.remarks, stood, frozenset(written))
 
 
 def with_missing(note: str, missing: Sequence[Missing], left_out: Sequence[str] = ()) -> str:
@@ -150,9 +154,10 @@ def _position(
 
 
 def _known_to(history: Sequence[BatchRow], newest: Generation) -> int:
-    """The last head up to which every one since the stream's first stands in the history, and once. Where two of the
-    newest generation have one number, the table was set back to before that, and a tag may be of either."""
-    first = max((b.sequence for b in history if b.kind == HeadKind.FIRST), default=1)
+    """The last head up to which every one since the stream's first stands in the history, and once; or since one that
+    was rebuilt, which follows from no decision before it. Where two of the newest generation have one number, the table
+    was set back to before that, and a tag may be of either."""
+    first = max((b.sequence for b in history if b.kind in (HeadKind.FIRST, HeadKind.REBUILT)), default=1)
     told = Counter(b.sequence for b in history if b.generation == newest)
     known = {b.sequence for b in history if told[b.sequence] < 2}
     to = first - 1
@@ -219,17 +224,15 @@ def _doubted(tag: Tag, known_to: int, newest: Generation, others: Set[int], *, s
 def _denied(sight: Sight, partition: Partition, tag: Tag, history: Sequence[BatchRow]) -> str:
     """Why the head that the history knows by the tag's number is another one, whose number it took after the table was
     set back; empty where nothing tells."""
-    found, (_, stood) = sight.group.get(partition), _read_last(tag, partition, history)
+    found, stood = sight.group.get(partition), _read_to(tag, partition, history)
     if found is None or stood in (None, found.offset):
         return ""
     said = f"the tag shows head {tag.sequence} at {found.offset}, by the history that one stood at {stood}: "
     return said + "the table was set back"
 
 
-def _read_last(
-    tag: Tag, partition: Partition, history: Sequence[BatchRow]
-) -> tuple[BatchRow, Offset] | tuple[None, None]:
-    """The batch that read to where the tag's head stood, and up to where; none where that is not known."""
+def _read_to(tag: Tag, partition: Partition, history: Sequence[BatchRow]) -> Offset | None:
+    """Up to where the tag's head had read; None where that is not known."""
     for row in sorted((b for b in history if b.sequence <= tag.sequence), key=lambda b: b.sequence, reverse=True):
         if row.kind in _STAYS:
             continue
@@ -237,39 +240,77 @@ def _read_last(
             break  # moved on purpose, or what it read is not known
         stood = max((r.end for r in row.read_ranges if r.partition == partition), default=None)
         if stood is not None:
-            return row, stood
-    return None, None
+            return stood
+    return None
 
 
-def _written(sight: Sight, partition: Partition, tag: Tag, history: Sequence[BatchRow]) -> LeaderEpoch | None:
-    """In which epoch what lies in front of where the group stands had been written when it was read; None where that is
-    not known, or the log has not come to the group's own epoch: that is the one which shows that it was put back."""
-    found, now, (row, stood) = sight.group[partition], sight.ends[partition], _read_last(tag, partition, history)
-    if found is None or row is None or stood != found.offset:
+def _written(sight: Sight, partition: Partition, tag: Tag, ingests: Sequence[BatchRow]) -> LeaderEpoch | None:
+    """In which epoch what lies in front of where the group stands had been written when it was read last, however the
+    stream came to stand there; None where that is not known, or the log has not come to the group's own epoch: that is
+    the one which shows that it was put back."""
+    found, now = sight.group[partition], sight.ends[partition]
+    if found is None:
         return None
     if found.leader_epoch is not None and now.leader_epoch is not None and found.leader_epoch > now.leader_epoch:
         return None
-    epoch = epoch_at(row.written_in(partition), Offset(found.offset - 1))
+    there = OffsetRange(partition, Offset(found.offset - 1), found.offset)
+    before = [b for b in ingests if b.sequence <= tag.sequence and _has_read(b, there)]
+    if not before:
+        return None
+    epoch = epoch_at(max(before, key=lambda b: b.sequence).written_in(partition), there.start)
     return None if epoch == NO_EPOCH else epoch
+
+
+def _has_read(row: BatchRow, some: OffsetRange) -> bool:
+    return any(r.partition == some.partition and some.cut(r) == some for r in row.read_ranges)
+
+
+def _is_replaced(partition: Partition, at: Position, since: Sequence[BatchRow]) -> bool:
+    """Whether something before a position of the head that is left was read later, and had been written in a later
+    epoch than the batch in front of it: the log was cut off there, and what was written anew has been read."""
+    was = at.last_batch
+    runs = [run for b in since for run in b.written_in(partition)]
+    return was is not None and any(run.start < at.next_offset and run.epoch > was.leader_epoch for run in runs)
+
+
+def _still_skipped(
+    left: Head, stands: Mapping[Partition, Offset], since: Sequence[BatchRow]
+) -> tuple[OffsetRange, ...]:
+    """What the head that is left gave up, but for what was read after all."""
+    return tuple(without(still_skipped(left.skipped, stands), [r for b in since for r in b.read_ranges]))
+
+
+def _of(tag: Tag) -> str:
+    return f"{tag.sequence}, generation {tag.generation}"
+
+
+def _from_tag(sight: Sight, partition: Partition, stands: Offset) -> str:
+    """Where a tag that is believed leads to."""
+    found, here = sight.group[partition], sight.ends[partition]
+    if found is None or found.offset == stands:
+        return "the group's tag"
+    if found.offset < stands:
+        return f"the log's start; the group's tag shows {found.offset}, where retention has been since"
+    return f"the log's start; the group's tag shows {found.offset}, beyond the log's end {here.high_watermark}"
 
 
 def _remarks(
     sight: Sight,
     remains: Remains,
     tags: Mapping[Partition, Tag],
-    shown: Mapping[Partition, Offset],
+    stands: Mapping[Partition, Offset],
     *,
     doubts: Mapping[Partition, str],
     left: Head | None,
 ) -> tuple[str, ...]:
     said = [f"table {remains.table} has {remains.rows} published waveforms and no head; it is made anew from:"]
     for p in sight.topic.partitions:
-        if p in shown:
-            said.append(f"partition {p}: the group's tag (head {tags[p].sequence}, generation {tags[p].generation})")
-        elif p in tags:
+        if p not in tags:
+            said.append(f"partition {p}: the log's start; the group has no tag of this table")
+        elif p in doubts:
             said.append(f"partition {p}: the log's start; {doubts[p]}")
         else:
-            said.append(f"partition {p}: the log's start; the group has no tag of this table")
+            said.append(f"partition {p}: {_from_tag(sight, p, stands[p])} (head {_of(tags[p])})")
     if left is None:
         said.append("not known: skipped ranges, and the watermark, which begins anew; the topic is the one of now")
     else:

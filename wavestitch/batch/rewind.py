@@ -206,9 +206,8 @@ def _plan_rebuilt(stream: Stream, *, log: Log, tables: Tables, note: str, wanted
     held = find_held(tables, ever, last=remains.left, wanted=wanted)
     others = max((row.sequence for row in ever if row.table not in ("", remains.table)), default=0)
     found = rebuild_head(sight, remains, history, others=others, held=held, by_plan=tables.published_by_plan, note=note)
-    known = found.left.positions if found.left is not None else {}
     anew = found.head.positions
-    positions = with_last_batches(topic.name, anew, ends, log, was=known, written=found.written)
+    positions = with_last_batches(topic.name, anew, ends, log, was=found.stood, written=found.written)
     moves: dict[Partition, tuple[Offset | None, Offset]] = {p: (None, at.next_offset) for p, at in positions.items()}
     new, skipped = replace(found.head, positions=positions), found.skipped
     return Rewind(None, new, moves, skipped, group, remains=remains, remarks=found.remarks, missing=found.missing)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from requests import Response
 
-_BODILESS = (204, 205)
+_BODILESS = (204, 205, 304)
 
 
 def refuse_cut(answer: Response) -> None:
-    """Raises `requests.ConnectionError` where the end of the connection was that of the answer, and it is no JSON. What
-    a server has refused stays refused: of that its status counts."""
+    """Raises `requests.ConnectionError` where the end of the connection was that of the answer, and it is no JSON, or
+    leads elsewhere and does not say where to. What a server has refused stays refused: of that its status counts."""
     said = answer.headers
     length_said = said.get("content-length", "").isdigit() or said.get("transfer-encoding", "").lower() == "chunked"
-    has_body = 200 <= answer.status_code < 300 and answer.status_code not in _BODILESS
+    has_body = 200 <= answer.status_code < 400 and answer.status_code not in _BODILESS and not answer.is_redirect
     if not has_body or length_said or answer.request.method == "HEAD":
         return
     try:
