@@ -280,10 +280,6 @@ def _still_skipped(
     return tuple(without(still_skipped(left.skipped, stands), [r for b in since for r in b.read_ranges]))
 
 
-def _of(tag: Tag) -> str:
-    return f"{tag.sequence}, generation {tag.generation}"
-
-
 def _from_tag(sight: Sight, partition: Partition, stands: Offset) -> str:
     """Where a tag that is believed leads to."""
     found, here = sight.group[partition], sight.ends[partition]
@@ -310,7 +306,8 @@ def _remarks(
         elif p in doubts:
             said.append(f"partition {p}: the log's start; {doubts[p]}")
         else:
-            said.append(f"partition {p}: {_from_tag(sight, p, stands[p])} (head {_of(tags[p])})")
+            head = f"(head {tags[p].sequence}, generation {tags[p].generation})"
+            said.append(f"partition {p}: {_from_tag(sight, p, stands[p])} {head}")
     if left is None:
         said.append("not known: skipped ranges, and the watermark, which begins anew; the topic is the one of now")
     else:
