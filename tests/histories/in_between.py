@@ -78,6 +78,31 @@ class InBetween(LeftUnread):
             self.some(p, 3)
             self.start_rewind(Target("rebuilt"), True, far=True)
 
+    def put_back_into_an_epoch_in_which_nothing_was_written_and_expired(self) -> None:
+        """The stream stands in a later epoch than the last of it was written in; another partition is rewound and read
+        again, and every head expired. A backup of that later epoch lacks the last record; the brokers go on in it."""
+        tables, log = self.bench.tables, self.bench.log
+        if not (self.is_quiet() and tables.snapshots) or self.forked or self.catalogs > 1:
+            return
+        self.all_there_is()
+        p, at = self.a_partition()
+        others = [q for q in sorted(log.partitions) if q != p and self.stands(q) > log.partitions[q].log_start]
+        if at.open or not others or self.stands(p) != at.end:
+            return
+        self.some(p, 2)
+        self.all_there_is()
+        end, other = at.end, others[0]
+        log.restart(Partition(p))
+        self.some(other, 1)
+        self.all_there_is()
+        self.start_rewind(Target(offsets={other: Offset(self.stands(other) - 1)}), True, far=True)
+        self.all_there_is()
+        if self.stands(p) == end:
+            tables.expire_head()
+            log.put_back(Partition(p), Offset(end - 1), at.epoch, elected=False)
+            self.some(p, 3)
+            self.start_rewind(Target("rebuilt"), True, far=True)
+
     def planned_and_cut_off_before_it_reads(self) -> None:
         """A backfill plans; another one, of other times, reads that, and leaves a half of a waveform; an election cuts
         it off. What is written anew there is of the first one's times, which reads it."""

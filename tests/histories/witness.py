@@ -62,6 +62,8 @@ class Witness:
         self._epochs: set[tuple[Partition, int]] = set()
         self._found: list[tuple[int, PublishedRow]] = []
         """What a reader found when it looked last."""
+        self._written: dict[tuple[str, Partition, int], int] = {}
+        """By the plan that read it: in which leader epoch what lay there had been written."""
         self.history = history
         self.asked: Proof = asked or (bench.proof.kind, bench.proof.key, bench.proof.topic)
         for edge in (bench, bench.tables) if goes_on else (bench, bench.log, bench.tables):
@@ -198,6 +200,7 @@ class Witness:
         offsets = tuple(r.offset for r in records)
         gone = [r for r in records if not self._log.lies_there(r)]
         former, later = tuple(r.offset for r in gone), tuple(self._log.cut_off_after(r) for r in gone)
+        self._written |= {(plan_id, r.partition, r.offset): self._log.epoch_of(r) for r in records}
         self.history.append(Read(under_way(), plan_id, self._log.topic_id, *wanted, offsets, former, later))  # type: ignore[call-arg]
 
     def _held(self, row: StoredHeld) -> None:
@@ -276,11 +279,23 @@ class Witness:
         return end if end is not None and end < at.next_offset else None
 
     def _told_anew(self, p: Partition, at: Any) -> int | None:
-        """The same under a head that was made anew: the epoch that the group shows there says it, too."""
+        """The same under a head that was made anew: the epoch that the group shows there says it, too, and the one in
+        which what lies in front of it had been written when it was read last, by what is left of the history."""
         found = self._log.group.get(p)
-        stands = found is not None and found.offset == at.next_offset > self._log.partitions[p].log_start
-        said = (self._told(p, at), self._told(p, at._replace(leader_epoch=found.leader_epoch)) if stands else None)
+        epochs = [at.leader_epoch]
+        if found is not None and found.offset == at.next_offset > self._log.partitions[p].log_start:
+            epochs += [found.leader_epoch, self._written_in_front(p, at.next_offset, found.metadata)]
+        said = (self._told(p, at._replace(leader_epoch=epoch)) for epoch in epochs)
         return min((end for end in said if end is not None), default=None)
+
+    def _written_in_front(self, p: Partition, end: int, tag: str) -> int | None:
+        """`tag`: of the head by which the group came to stand there; what was read later is nothing to it."""
+        last = int(tag.rpartition(" s")[2])
+        ingests = [b for b in self._tables.history if b.kind == HeadKind.INGEST and b.sequence <= last]
+        for row in sorted(ingests, key=lambda b: b.sequence, reverse=True):
+            if any(r.partition == p and r.start < end <= r.end for r in row.read_ranges):
+                return self._written.get((row.plan_id, p, end - 1))
+        return None
 
     def _end_of(self, p: Partition, epoch: int) -> int:
         """Of one that a log does not know, which was put back from before it, all is gone."""

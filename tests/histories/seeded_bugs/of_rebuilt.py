@@ -74,3 +74,14 @@ def a_rebuilt_head_is_of_the_epoch_of_writing_though_the_log_has_not_come_to_tha
         return real(replace(sight, ends={**sight.ends, **there}), partition, *more)
 
     patch.setattr(rebuilt_head, "_written", wrong)
+
+
+@shows(Kind.LOST, act="put_back_into_an_epoch_in_which_nothing_was_written_and_expired", since=5)
+def a_rebuilt_head_asks_the_last_ingest_alone_in_which_epoch_something_was_written(patch: Patch) -> None:
+    real = rebuilt_head._written
+
+    def wrong(sight: Any, partition: Any, tag: Any, ingests: Any) -> Any:
+        last = [b for b in ingests if b.sequence == tag.sequence]
+        return real(sight, partition, tag, last)
+
+    patch.setattr(rebuilt_head, "_written", wrong)
