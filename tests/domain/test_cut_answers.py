@@ -55,8 +55,9 @@ def test_an_answer_is_whole_or_did_not_come(whole: bytes) -> None:
             open_catalog(settings)
 
 
-def test_one_that_leads_elsewhere_and_does_not_say_where_to_did_not_come() -> None:
-    whole = b"HTTP/1.1 307 Temporary Redirect\r\nServer: a\r\n"
+@pytest.mark.parametrize("said", [b"Server: a", b"Content-Length: 0"])
+def test_one_that_leads_elsewhere_and_does_not_say_where_to_did_not_come(said: bytes) -> None:
+    whole = b"HTTP/1.1 307 Temporary Redirect\r\n" + said + b"\r\n"
     for length in range(len(whole) + 1):
         with answering(whole[:length]) as settings, pytest.raises(Transient, match="did not answer"):
             open_catalog(settings)

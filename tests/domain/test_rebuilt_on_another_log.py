@@ -170,6 +170,66 @@ def test_a_cut_behind_which_all_was_read_is_not_found_again_by_a_head_of_before_
     assert published(bench) == set("abcv")
 
 
+def test_a_head_that_is_left_and_knows_no_batch_is_asked_less_than_the_history() -> None:
+    """One of a version that kept none, where the stream still stands: its leader epoch is the one of reading."""
+    bench = Bench(FakeLog())
+    produce(bench, "abc")
+    bench.log.restart(P0)
+    ingest(bench)
+    assert isinstance(ingest(bench), NothingToDo)
+    head = bench.tables.head()
+    assert head is not None
+    old = replace(head, positions={p: at._replace(last_batch=None) for p, at in head.positions.items()})
+    bench.tables.expire_head(left=old)
+    bench.log.put_back(P0, Offset(2), 1, elected=False)
+    produce(bench, "vw")
+    rewind(bench, Target("rebuilt"))
+    by_its_way_out(bench)
+    assert published(bench) == set("abcvw")
+
+
+def skipped_over_a_cut() -> Bench:
+    """The log is cut off and written anew; somebody goes back to there, and then gives all of it up by name."""
+    bench = Bench(FakeLog())
+    produce(bench, "abcde")
+    ingest(bench)
+    bench.log.truncate(P0, Offset(1))
+    produce(bench, "vwxy")
+    rewind(bench, Target(offsets={P0: Offset(1)}))
+    rewind(bench, Target("latest"))
+    assert isinstance(ingest(bench), NothingToDo)
+    return bench
+
+
+@pytest.mark.parametrize("retained", [False, True])
+def test_who_went_on_behind_a_cut_by_name_is_not_asked_again_where_that_head_is_left(*, retained: bool) -> None:
+    """It knows the batch in front of it, which no ingest has read."""
+    bench = skipped_over_a_cut()
+    head = bench.tables.head()
+    assert head is not None
+    bench.tables.expire_head(left=head)
+    if retained:
+        bench.log.retain_from(P0, Offset(3))
+    rewind(bench, Target("rebuilt"))
+    assert isinstance(ingest(bench), NothingToDo)
+    anew = bench.tables.head()
+    assert anew is not None
+    assert (anew.positions, anew.skipped) == (head.positions, head.skipped)
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_and_is_asked_again_where_it_is_not_or_another_record_lies_there(*, left: bool) -> None:
+    """Of a rewind the history says no place: what was read in front of it before the cut is all that is known."""
+    bench = skipped_over_a_cut()
+    bench.tables.expire_head(left=bench.tables.head() if left else None)
+    if left:
+        bench.log.put_back(P0, Offset(4), 1, elected=False)
+        produce(bench, "z")
+    rewind(bench, Target("rebuilt"))
+    by_its_way_out(bench)
+    assert published(bench) >= set("abcdevwx")
+
+
 def test_what_a_head_that_is_left_gave_up_and_was_read_since_is_not_given_up_again() -> None:
     bench = Bench(FakeLog())
     produce(bench, "abcde")

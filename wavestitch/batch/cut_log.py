@@ -211,9 +211,9 @@ def refuse_cut_log(
     raise DataLost(
         f"stream {stream.name}: the log of {stream.topic} was cut off before {position} on partition {p} after it had "
         f"been read up to there, and written anew {where} (an unclean leader election, or brokers put back from a "
-        f"backup?); {anew} hold other records than those that were read{named}. What was published stays. Read what is "
-        f"there now with `wavestitch rewind {stream.name} --to {places}{accepting(gone)} --apply`; what is published "
-        "is recognised",
+        f"backup?); {anew} may hold other records than those that were read{named}. What was published stays. Read "
+        f"what is there now with `wavestitch rewind {stream.name} --to {places}{accepting(gone)} --apply`; what is "
+        "published is recognised",
         partition=p,
         position=position,
         cut=cut,

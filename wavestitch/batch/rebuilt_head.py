@@ -77,8 +77,11 @@ def rebuild_head(
         if (doubt := _doubted(tag, known_to, newest, elsewhere, settled=held.settled) or _denied(sight, p, tag, behind))
     }
     shown = {p: found.offset for p, found in sight.group.items() if p in tags.keys() - doubts and found is not None}
-    written = {p: epoch for p in shown if (epoch := _written(sight, p, tags[p], ingests)) is not None}
-    positions = {p: _position(sight, p, shown, left, written) for p in sight.topic.partitions}
+    stood = {p: at for p, at in left.positions.items() if not _is_replaced(p, at, since)} if left is not None else {}
+    # Where the stream stands still, the batch in front of it says more than any leader epoch.
+    kept = {p: at for p, at in stood.items() if shown.get(p) == at.next_offset and at.last_batch is not None}
+    written = {p: epoch for p in shown.keys() - kept if (epoch := _written(sight, p, tags[p], ingests)) is not None}
+    positions = {p: kept.get(p) or _position(sight, p, shown, left, written) for p in sight.topic.partitions}
     stands = {p: at.next_offset for p, at in positions.items()}
     # Beyond the log's end it was cut off, and nobody can say where.
     read_to = {
@@ -104,7 +107,6 @@ def rebuild_head(
         held=held.mark,
     )
     remarks = _remarks(sight, remains, tags, stands, doubts=doubts, left=left)
-    stood = {p: at for p, at in left.positions.items() if not _is_replaced(p, at, since)} if left is not None else {}
     return Rebuilt(head, skipped, missing, remarks + held.remarks, stood, frozenset(written))
 
 

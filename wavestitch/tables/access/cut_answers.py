@@ -12,15 +12,17 @@ if TYPE_CHECKING:
     from requests import Response
 
 _BODILESS = (204, 205, 304)
+_ELSEWHERE = 300
 
 
 def refuse_cut(answer: Response) -> None:
     """Raises `requests.ConnectionError` where the end of the connection was that of the answer, and it is no JSON, or
     leads elsewhere and does not say where to. What a server has refused stays refused: of that its status counts."""
-    said = answer.headers
+    said, status = answer.headers, answer.status_code
     length_said = said.get("content-length", "").isdigit() or said.get("transfer-encoding", "").lower() == "chunked"
-    has_body = 200 <= answer.status_code < 400 and answer.status_code not in _BODILESS and not answer.is_redirect
-    if not has_body or length_said or answer.request.method == "HEAD":
+    if not 200 <= status < 400 or status in _BODILESS or answer.is_redirect or answer.request.method == "HEAD":
+        return
+    if length_said and status < _ELSEWHERE:  # its head may end before `Location`, though it has said a length
         return
     try:
         answer.json()
