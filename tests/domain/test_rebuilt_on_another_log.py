@@ -230,6 +230,21 @@ def test_and_is_asked_again_where_it_is_not_or_another_record_lies_there(*, left
     assert published(bench) >= set("abcdevwx")
 
 
+def test_a_cut_whose_way_out_was_followed_is_told_once_more_where_a_head_of_before_it_is_left() -> None:
+    """Nothing was written behind it: that the log is another one than it knew is all that it says."""
+    bench = Bench(FakeLog())
+    produce(bench, "abcde")
+    ingest(bench)
+    before = bench.tables.head()
+    bench.log.truncate(P0, Offset(3))
+    by_its_way_out(bench)
+    bench.tables.expire_head(left=before)
+    rewind(bench, Target("rebuilt"))
+    by_its_way_out(bench)
+    assert published(bench) == set("abcde")
+    assert isinstance(ingest(bench), NothingToDo)
+
+
 def test_what_a_head_that_is_left_gave_up_and_was_read_since_is_not_given_up_again() -> None:
     bench = Bench(FakeLog())
     produce(bench, "abcde")
