@@ -209,6 +209,8 @@ def main(argv: Sequence[str]) -> int:
     ask.add_argument("--only", nargs="*", default=[], metavar="NAME", help="classes whose names contain one of these")
     ask.add_argument("--again", action="store_true", help="run again what failed")
     options = ask.parse_args(argv)
+    # Whoever tells it to end means all that it has started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     STATE.mkdir(parents=True, exist_ok=True)
     classes = all_classes()
     if options.again:

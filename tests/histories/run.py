@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import signal
 import sys
 import time
 from collections import Counter
@@ -126,6 +127,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="only this one: say what is wrong, and keep its history")
     parser.add_argument("--mutants", action="store_true", help="hunt the seeded bugs instead")
     asked: Any = parser.parse_args(argv)
+    # Whoever tells it to end means all that it has started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if asked.seed is not None:
         return show_seed(asked.seed)
     if asked.mutants:
