@@ -188,6 +188,24 @@ def test_a_head_that_is_left_and_knows_no_batch_is_asked_less_than_the_history()
     assert published(bench) == set("abcvw")
 
 
+@pytest.mark.parametrize(("retained", "stands"), [(6, 6), (None, 0)])
+def test_a_head_that_is_left_leads_to_no_place_that_the_log_has_not(retained: int | None, stands: int) -> None:
+    """Retention passed where the stream stands, or the log ends before that."""
+    bench = Bench(FakeLog())
+    produce(bench, "abcd")
+    ingest(bench)
+    assert isinstance(ingest(bench), NothingToDo)
+    bench.tables.expire_head(left=bench.tables.head())
+    if retained is not None:
+        produce(bench, "efg")
+        bench.log.retain_from(P0, Offset(retained))
+    else:
+        bench.log.truncate(P0, Offset(2))
+    edges = {"log": bench.log, "tables": bench.tables}
+    after = plan_rewind(STREAM, Target("rebuilt"), **edges, who="a test", why="to see").head  # type: ignore[arg-type]
+    assert after.positions[P0].next_offset == stands
+
+
 def skipped_over_a_cut() -> Bench:
     """The log is cut off and written anew; somebody goes back to there, and then gives all of it up by name."""
     bench = Bench(FakeLog())

@@ -79,9 +79,9 @@ def rebuild_head(
     shown = {p: found.offset for p, found in sight.group.items() if p in tags.keys() - doubts and found is not None}
     stood = {p: at for p, at in left.positions.items() if not _is_replaced(p, at, since)} if left is not None else {}
     # Where the stream stands still, the batch in front of it says more than any leader epoch.
-    kept = {p: at for p, at in stood.items() if shown.get(p) == at.next_offset and at.last_batch is not None}
+    kept = {p: at.leader_epoch for p, at in stood.items() if shown.get(p) == at.next_offset and at.last_batch}
     written = {p: epoch for p in shown.keys() - kept if (epoch := _written(sight, p, tags[p], ingests)) is not None}
-    positions = {p: kept.get(p) or _position(sight, p, shown, left, written) for p in sight.topic.partitions}
+    positions = {p: _position(sight, p, shown, left, {**kept, **written}) for p in sight.topic.partitions}
     stands = {p: at.next_offset for p, at in positions.items()}
     # Beyond the log's end it was cut off, and nobody can say where.
     read_to = {
@@ -138,18 +138,19 @@ def _position(
     partition: Partition,
     shown: Mapping[Partition, Offset],
     left: Head | None,
-    written: Mapping[Partition, LeaderEpoch],
+    epochs: Mapping[Partition, LeaderEpoch | None],
 ) -> Position:
     here = sight.ends[partition]
     at = shown.get(partition)
     # Beyond the log's end: it was cut back. Below its start: retention; then what is gone is named as skipped.
     to = here.log_start if at is None or not here.log_start <= at <= here.high_watermark else at
     found = sight.group.get(partition)
-    # By the epoch in which the record in front of it had been written a log that was cut off since is found out, or by
-    # the one in which the group stood there, a later one, which brokers that were put back in between use again.
+    # A log that was cut off since is found out by the epoch of a head that still stands there, or in which the record
+    # in front of it had been written, or by the one in which the group stood there, a later one, which brokers that
+    # were put back in between use again.
     epoch = None
     if found is not None and found.offset == to > here.log_start:
-        epoch = written.get(partition, found.leader_epoch)
+        epoch = epochs.get(partition, found.leader_epoch)
     if epoch is not None:
         return Position(to, leader_epoch=epoch)
     return moved_position(to, was=left.positions.get(partition) if left is not None else None, here=here)
