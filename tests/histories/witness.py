@@ -289,9 +289,12 @@ class Witness:
         return min((end for end in said if end is not None), default=None)
 
     def _written_in_front(self, p: Partition, end: int, tag: str) -> int | None:
-        """`tag`: of the head by which the group came to stand there; what was read later is nothing to it."""
-        last = int(tag.rpartition(" s")[2])
-        ingests = [b for b in self._tables.history if b.kind == HeadKind.INGEST and b.sequence <= last]
+        """`tag`: of the head by which the group came to stand there; what was read later is nothing to it. Of a group
+        that somebody set by hand meanwhile nobody knows it."""
+        last = tag.rpartition(" s")[2]
+        if not last.isdecimal():
+            return None
+        ingests = [b for b in self._tables.history if b.kind == HeadKind.INGEST and b.sequence <= int(last)]
         for row in sorted(ingests, key=lambda b: b.sequence, reverse=True):
             if any(r.partition == p and r.start < end <= r.end for r in row.read_ranges):
                 return self._written.get((row.plan_id, p, end - 1))
