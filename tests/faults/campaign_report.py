@@ -135,9 +135,9 @@ def _markdown(table: Sequence[Mapping[str, Any]]) -> str:
     for r in table:
         rows = ", ".join(str(n) for n in r["matrix_rows"])
         counts = " | ".join(str(r[n]) for n in SUMS)
+        longest = f"{r['longest_run']:.1f} s of {r['run_deadline']:.0f}" if r["run_deadline"] else ""
         lines.append(
-            f"| {r['class']} | {rows} | {r['runs']} of {r['cases']} | {len(r['failed_seeds'])} | {counts} | "
-            f"{r['longest_run']:.1f} s of {r['run_deadline']:.0f} |"
+            f"| {r['class']} | {rows} | {r['runs']} of {r['cases']} | {len(r['failed_seeds'])} | {counts} | {longest} |"
         )
     return "\n".join(lines) + "\n"
 
